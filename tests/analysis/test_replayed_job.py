@@ -8,6 +8,7 @@ from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.findings import replayed_job as module
 from hta_widgets.analysis.findings.among_ranks import among_ranks
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.imbalance import mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
 from hta_widgets.analysis.findings.rules import RULES
@@ -40,9 +41,8 @@ def test_the_cost_is_that_of_the_rank(job):
     share = percent(100.0 * row["cost_ns"] / frame["time_ns"].iloc[0])
     assert row["cost_ns"] < frame["cost_ns"].iloc[0]
     assert finding is not None
-    assert f"Rank 2 costs {share} of a step ({duration(row['cost_ns'])}): the same operations take" in (
-        str(finding.text)
-    )
+    said = f"Rank 2 costs {share} of a step ({duration(row['cost_ns'])}): the same operations take"
+    assert said in str(finding.text)
 
 
 def test_ranks_late_in_turn_name_nobody_whoever_causes_most_waiting(monkeypatch, job):
@@ -50,6 +50,13 @@ def test_ranks_late_in_turn_name_nobody_whoever_causes_most_waiting(monkeypatch,
     assert standing_out(inputs.late) == [2]
     assert named_late(inputs) == []
     assert straggler(inputs) is None
+
+
+def test_a_rank_that_causes_all_waiting_stands_out_though_the_replay_names_nobody(monkeypatch, job):
+    finding = mutual_waiting(saying(monkeypatch, job, Culprit("nobody", varies=True)))
+    assert finding is not None and finding.title == "Waiting for another rank"
+    assert "Rank 2 causes the largest part of it: 100 %." in str(finding.text)
+    assert "stands out" not in str(finding.text) and "each other" not in str(finding.text)
 
 
 @pytest.mark.parametrize("kind", ["none", "missing", "unknown", "communication"])
@@ -83,13 +90,13 @@ def test_a_large_job_is_not_replayed_before_anybody_asks(monkeypatch, job):
     assert named_late(inputs) == standing_out(inputs.late) == [2]
 
 
-def saving_of(
-    inputs: Inputs, topic: str, share_pct: float, late: set[int], rank: int | None = None
+def saving(
+    inputs: Inputs, topic: str, share_pct: float, rank: int | None = None, late: tuple[int, ...] = ()
 ) -> Saving:
-    """What is saved of a loss of a millisecond."""
-    rule = next(rule for rule in RULES if rule.topic == topic)
+    """Of a finding of this rule that costs so much."""
+    (rule,) = (rule for rule in RULES if rule.topic == topic)
     finding = Finding(1_000_000, share_pct, "", "", "stragglers", Evidence(rank=rank))
-    return among_ranks(inputs, rule, finding, late)
+    return among_ranks(inputs, rule, finding, set(late))
 
 
 def test_what_is_saved_is_what_the_replay_of_all_ranks_says(job):
@@ -109,10 +116,10 @@ def test_what_is_saved_is_what_the_replay_of_all_ranks_says(job):
 
 def test_what_makes_a_rank_late_saves_no_more_than_it_costs(job):
     inputs = Inputs(job, Scope())
-    small = saving_of(inputs, "imbalance", 4.0, {2}, rank=2)
+    small = saving(inputs, "imbalance", 4.0, 2, (2,))
     assert (small.pct, small.ns, small.method) == (4.0, 1_000_000, "analytic")
     assert str(small.text).startswith("At most 4.00 % can be saved: all that makes rank 2 late")
-    innocent = saving_of(inputs, "imbalance", 4.0, {2}, rank=1)
+    innocent = saving(inputs, "imbalance", 4.0, 1, (2,))
     assert str(innocent.text).startswith("What can be saved is unknown") and innocent.ns is None
 
 
@@ -135,7 +142,7 @@ def test_what_makes_a_rank_late_saves_no_more_than_it_costs(job):
     ],
 )
 def test_a_saving_is_told_as_far_as_the_replay_decides(monkeypatch, job, found, method, words):
-    told = saving_of(saying(monkeypatch, job, found), "mutual_waiting", 20.0, set())
+    told = saving(saying(monkeypatch, job, found), "mutual_waiting", 20.0)
     assert (told.method, words in str(told.text)) == (method, True)
     loss = slowdown(job)["cost_ns"].iloc[0] / slowdown(job)["time_ns"].iloc[0]
     part = {"bound": 1.0, "replay": 0.5}.get(method, 0.2 / loss)
@@ -146,6 +153,6 @@ def test_ranks_whose_repair_wins_nothing_save_nothing_now(monkeypatch, job):
     frame = slowdown(job).assign(culprit=False)
     frame.loc[0, ["cost_ns", "slowdown_low", "slowdown_high"]] = [0, 0.99, 1.0]
     monkeypatch.setattr(module, "judged", lambda trace, scope: (Culprit("none"), frame))
-    told = saving_of(Inputs(job, Scope()), "straggler", 20.0, {2}, rank=2)
+    told = saving(Inputs(job, Scope()), "straggler", 20.0, 2, (2,))
     assert (told.section, told.ns, told.high_ns) == ("not now", 0, 0)
     assert "the steps take as long: something else then decides the time." in str(told.text)

@@ -107,7 +107,7 @@ def steps(title: str) -> list[Event]:
     [
         ("nccl:all_to_all", "most of it in all-to-alls", "embeddings"),
         ("nccl:coalesced", "most of it in sends and receives", "microbatches"),
-        ("nccl:all_reduce", "waiting for other ranks included", "gradient buckets, prefetching"),
+        ("nccl:all_reduce", "waiting for other ranks included", "in larger pieces"),
     ],
 )
 def test_advice_is_about_the_operation(title, words, advice, tmp_path):

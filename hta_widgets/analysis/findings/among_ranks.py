@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.findings.rule import Rule
 
-__all__ = ["among_ranks"]
-
 _OF_ONE_RANK = "a replay of one rank cannot tell more"
 _UNDECIDED = ("missing", "unknown")
 """Verdicts of a replay whose loss may be waiting for what was not recorded."""

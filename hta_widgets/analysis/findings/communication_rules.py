@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
@@ -15,15 +16,12 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
-from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
-
-__all__ = ["RULE", "late_collective"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -63,32 +61,48 @@ def late_collective(inputs: Inputs) -> Finding | None:
     longest = int(late.rows[int(waits.argmax())])
     if by_host:
         why = "since the host launches it late"
-        ways = "" if only_forward(inputs) else "a smaller first gradient bucket, prefetching of parameters, "
-        advice = f"Launch it as soon as its data is computed: {ways}no host work between the two."
+        advice = f"Launch it as soon as its data is computed: {_ways(inputs)}no host work between the two."
     else:
         why = "although it is launched by then, as if other kernels held the device"
         advice = (
             "Give communication a stream of high priority, so that what is launched later does not go first."
         )
-    who = f" of rank {rank}" if len(inputs.temporal) > 1 else ""
+    several, ranks, name = len(inputs.temporal) > 1, (rank,), rank_trace.names[rank_trace.name[longest]]
+    of_rank = say(" of {rank}", rank=Claim("latest_communication", ranks, "ranks")) if several else ""
     return Finding(
         cost,
         share,
-        f"{len(late.rows):,} of the sends and collectives{who} start late, {why}: up to "
-        f"{duration(int(waits.max()))} after what they wait for has ended and their stream is free; "
-        f"beside compute this is {percent(share)} of the time{inputs.per_step(cost)}.",
+        say(
+            "Communication{of_rank} starts late beside compute for {lost}, {why}. {count} sends and "
+            "collectives start late, up to {longest} after their data is ready and their stream is free.",
+            of_rank=of_rank,
+            lost=inputs.time_lost("late_communication", share, cost, ranks),
+            why=why,
+            count=Claim("late_communications", len(late.rows), "count", ranks=ranks),
+            longest=Claim("longest_delay", int(waits.max()), "ns", ranks=ranks),
+        ),
         advice,
         "comm_comp_overlap",
         Evidence(
-            rank=rank if who else None,
-            name=rank_trace.names[rank_trace.name[longest]],
+            rank=rank if several else None,
+            name=name,
             event_rank=rank,
             event_id=int(rank_trace.event_id[longest]),
+            span=(int(late.due[waits.argmax()]), int(rank_trace.start[longest])),
         ),
         change=Change("with communication as early as its data", lambda _: [edits.prompt_communication()]),
+        lost={rank: delayed},
         only_if_saved=not severity_of(share),
         severity=severity_of(share) or "note",
     )
+
+
+def _ways(inputs: Inputs) -> str:
+    """How gradients and parameters are sent earlier, by what wraps the model."""
+    if only_forward(inputs):
+        return ""
+    ways = ["a smaller first gradient bucket, "] if inputs.has_ddp else []
+    return "".join([*ways, "prefetching of parameters, "] if inputs.has_fsdp else ways)
 
 
 def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
@@ -97,10 +111,9 @@ def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
     graph = graph_of(rank_trace)
     assert graph is not None  # it communicates
     late = _late(rank_trace, graph, inputs.scope)
-    windows = rank_trace.windows(inputs.scope)
     delayed = Intervals.union(late.due, rank_trace.start[late.rows])
     delayed &= busy(rank_trace, inputs.scope).compute
-    return delayed & Intervals.union(windows[:, 0], windows[:, 1]), late
+    return delayed & inputs.judged_time(rank), late
 
 
 def _late(rank_trace: RankTrace, graph: Graph, scope: Scope) -> _Late:
@@ -133,4 +146,5 @@ RULE = Rule(
     applies=lambda inputs: bool(inputs.temporal["communication_ns"].any()),
     risk="What starts earlier holds its memory for longer.",
     needs="Data that is ready before the launch.",
+    wrong_if="it waits for work that was not recorded",
 )

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Configuration", "Launched", "launched"]
-
 Int64 = npt.NDArray[np.int64]
 Configuration = tuple[str, str, str]
 """Name, grid and block of a kernel, as texts; "" where they are not recorded."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Severity, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.formatting import percent
 
-__all__ = ["off_critical_path", "said_of", "severity_on_path"]
-
-# Less is not worth a word.
-_TOLD = 0.1
-_ALL = 0.9
+_LITTLE = 0.1
 
 
 def off_critical_path(
@@ -41,9 +37,17 @@ def severity_on_path(share_pct: float, off_path: float) -> Severity | None:
     return on_path or ("note" if severity_of(share_pct) else None)
 
 
-def said_of(off_path: float) -> str:
-    """What to add to a sentence about the loss; "" if nearly all of it lies on the critical path."""
-    if off_path < _TOLD:
-        return ""
-    much = "none of it" if off_path >= _ALL else f"{percent(100.0 * (1 - off_path))} of it"
-    return f" ({much} on the critical path: after the rest, the device waits for the host anyway)"
+def on_critical_path(off_path: float, of: str, ranks: list[int]) -> Text:
+    """A sentence about how much of a loss matters now; nothing if nearly all of it does.
+
+    Args:
+        of: the measure that the loss is.
+    """
+    if off_path < _LITTLE:
+        return NOTHING_SAID
+    much = Claim("on_critical_path", 100.0 * (1 - off_path), "%", of, tuple(ranks))
+    return say(
+        " Of this time, {much} is on the critical path: after the rest, the device waits for the host "
+        "anyway.",
+        much=much,
+    )

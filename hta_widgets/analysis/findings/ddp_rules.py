@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, shorter
+from hta_widgets.analysis.findings.waiting import evidence_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "buffers_broadcast"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -42,15 +43,25 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
     rank_trace = inputs.trace.rank(found.worst)
     if not set(inputs.scope.iterations or ()) <= set(rank_trace.iteration[found.rows].tolist()):
         return None
+    name = longest(rank_trace, found.rows)
+    runs = Intervals.union(rank_trace.start[found.rows], rank_trace.end[found.rows])
+    lost = {found.worst: runs & inputs.judged_time(found.worst)}
     return Finding(
         found.cost_ns,
         found.lost_pct,
-        "DDP broadcasts the buffers of its modules before every forward pass, which takes "
-        f"{inputs.share(found.lost_pct)}{inputs.per_step(found.cost_ns)}, waiting for rank 0 included.",
+        say(
+            "DDP broadcasts the buffers of its modules before the forward pass, in {steps} of {judged} "
+            "step{s}. That takes {lost}, waiting for the rank that sends included.",
+            steps=Claim("steps_with_broadcasts", inputs.judged, "count", ranks=(found.worst,)),
+            judged=Claim("step_count", inputs.judged, "count"),
+            s="s" * (inputs.judged > 1),
+            lost=inputs.time_lost("broadcasting_buffers", found.lost_pct, found.cost_ns, found.ranks),
+        ),
         "DistributedDataParallel(broadcast_buffers=False), if buffers may differ between ranks: running "
         "statistics of batch norms are then those of each rank, and a checkpoint has those of one.",
         "collectives",
-        Evidence(rank=found.worst if found.alone else None, name=longest(rank_trace, found.rows)),
+        evidence_of(inputs, lost, (EventClass.COMMUNICATION,), found.worst if found.alone else None, name),
+        lost=lost,
         change=_CHANGE if _only_there(rank_trace) else None,
     )
 
@@ -91,4 +102,5 @@ RULE = Rule(
     no_change="other broadcasts are recorded under the same name",
     risk="Statistics of batch normalisation differ between ranks until they are synchronised.",
     needs="DistributedDataParallel(broadcast_buffers=False).",
+    wrong_if="the modules rely on equal buffers on all ranks",
 )

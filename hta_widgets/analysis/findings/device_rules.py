@@ -7,21 +7,21 @@ from collections import Counter
 
 import numpy as np
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
+from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
-from hta_widgets.analysis.findings.straggler import compute_longer
+from hta_widgets.analysis.findings.straggler import at_start
+from hta_widgets.analysis.findings.waiting import evidence_of
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import brief, percent, ranks_in_words, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-__all__ = ["RULES", "memory_copies", "slow_kernels"]
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
@@ -48,22 +48,33 @@ def memory_copies(inputs: Inputs) -> Finding | None:
     if not lost:
         return None
     cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
-    rank = int(about["rank"].iloc[0]) if len(about) < len(frame) else None
-    who = "The devices do" if rank is None and len(frame) > 1 else "The device does"
-    if rank is not None:
-        who = f"The device of rank {rank} does"
-    kind, part = _main_copy(inputs, about["rank"].tolist())
-    off_path = off_critical_path(inputs, about["rank"].tolist(), "exposed_memory")
+    ranks = about["rank"].tolist()
+    alone = ranks[0] if len(about) < len(frame) else None
+    of_rank = say(" of {rank}", rank=Claim("copying_most", (alone,), "ranks")) if alone is not None else ""
+    kind, part = _main_copy(inputs, ranks)
+    off_path = off_critical_path(inputs, ranks, "exposed_memory")
+    severity = severity_on_path(share, off_path)
+    copying = inputs.when(ranks if severity else (), lambda rank: _alone(inputs, rank))
     return Finding(
         cost,
         share,
-        f"{who} nothing but copy and fill memory {inputs.share(share)}{inputs.per_step(cost)}"
-        f"{said_of(off_path)}; {percent(100.0 * part)} of that time with {brief(kind)}.",
+        say(
+            "{who} nothing but copy and fill memory {lost}.{on_path} {part} of that time goes to {name}.",
+            who="The devices do" if len(about) > 1 else say("The device{of_rank} does", of_rank=of_rank),
+            lost=inputs.time_lost("copying_alone", share, cost, ranks),
+            on_path=on_critical_path(off_path, "copying_alone", ranks),
+            name=Claim("longest_copy_alone", kind, "name", ranks=tuple(ranks)),
+            part=Claim(
+                "copying_alone_by_name", 100.0 * part, "%", "copying_alone", tuple(ranks), {"name": kind}
+            ),
+        ),
         _ADVICE[next((word for word in _ADVICE if word in kind), "")],
         "bandwidth_summary",
-        Evidence(rank=rank, name=kind),
+        evidence_of(inputs, copying, _MEMORY, alone, kind),
         share_of=shares_of(about, about["exposed_memory_ns"]),
-        severity=severity_on_path(share, off_path),
+        lost=copying,
+        explains=alone,
+        severity=severity,
     )
 
 
@@ -78,16 +89,19 @@ def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
 
 def _copies_alone(inputs: Inputs, rank: int) -> dict[str, int]:
     """By name, how long copies and fills of a rank run alone in the judged time, ns."""
-    rank_trace = inputs.trace.rank(rank)
-    exposed = busy(rank_trace, inputs.scope).exposed_memory
-    windows = rank_trace.windows(inputs.scope)
-    exposed &= Intervals.union(windows[:, 0], windows[:, 1])
+    rank_trace, exposed = inputs.trace.rank(rank), _alone(inputs, rank)
     rows = np.flatnonzero(np.isin(rank_trace.event_class, _MEMORY))
     alone = exposed.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
     return {
         rank_trace.names[code]: int(alone[rank_trace.name[rows] == code].sum())
         for code in unique(rank_trace.name[rows]).tolist()
     }
+
+
+def _alone(inputs: Inputs, rank: int) -> Intervals:
+    """When a rank does nothing but copy and fill memory in the judged time."""
+    alone = busy(inputs.trace.rank(rank), inputs.scope).exposed_memory
+    return alone & inputs.judged_time(rank)
 
 
 def slow_kernels(inputs: Inputs) -> Finding | None:
@@ -108,31 +122,55 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     window = inputs.judged_ns.get(one.rank, 0)
     if one.changes or not one.slower_ns or not window:
         return None
-    share = 100.0 * one.slower_ns / int(window)
-    alike = [rank for rank in work.ranks if rank != one.rank and excess[rank] >= _ALIKE * one.slower_ns]
-    too = f" So do{'es' * (len(alike) == 1)} {ranks_in_words(alike)}." if alike else ""
-    few = " Most equal kernels are as fast as elsewhere: it may be the data that these few get to see."
-    explains = one.slower_ns >= one.more_ns and one.rank in compute_longer(inputs)
-    why = " This is why the others wait for it, not another loss."
+    ranks, share = (one.rank,), 100.0 * one.slower_ns / int(window)
+    too = [rank for rank in work.ranks if rank != one.rank and excess[rank] >= _ALIKE * one.slower_ns]
+    name = Claim("slowest_kernel", one.name, "name", ranks=ranks, shown=short_kernel_name(one.name))
+    ratio = Claim("times_as_long", one.ratio, "x", ranks=ranks, about={"name": one.name})
+    text = say(
+        "{who} loses {lost}: it runs the same kernels, with equal launches and as often, slower than "
+        "the others. {name} takes {ratio} times as long.",
+        who=Claim("rank_with_slowest_kernels", ranks, "ranks", shown=at_start([one.rank])),
+        lost=inputs.time_lost("slower_kernels", share, one.slower_ns, ranks),
+        name=name,
+        ratio=ratio,
+    )
     suggestion = (
         "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices."
     )
     if one.few:
+        part = Claim("slower_kernels_part", one.slower_pct, "%", "equal kernels", ranks)
+        text += say(
+            " Kernels with {part} of the time are slower, the others are not: it may be the data that these "
+            "few get to see.",
+            part=part,
+        )
         suggestion = (
             "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
         )
+    if too:
+        also = Claim("also_slower", tuple(too), "ranks", about={"rank": one.rank})
+        text += say(" So do{es} {also}.", es="es" * (len(too) == 1), also=also)
+    if one.slower_ns >= one.more_ns and one.rank in compute_longer(inputs):
+        text += " This is why the others wait for it, not another loss."
     return Finding(
         one.slower_ns,
         share,
-        f"Rank {one.rank} loses {inputs.share(share)}{inputs.per_step(one.slower_ns)} because it runs the "
-        "same kernels, launched alike and as often, slower than the others; "
-        f"{short_kernel_name(one.name)} takes {significant(one.ratio)} times as long.{few * one.few}"
-        f"{too}{why * explains}",
+        text,
         inputs.is_it_always() + suggestion,
         "kernel_durations",
-        Evidence(rank=one.rank, name=one.name),
+        _longest_run(inputs, one.rank, one.name),
         explains=one.rank,
     )
+
+
+def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:
+    """The longest of the kernels of this name in the judged time."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.name == rank_trace.names.index(name)))
+    rows = rows[rank_trace.belong(rows, inputs.scope)]
+    longest = int(rows[int(rank_trace.dur[rows].argmax())])
+    span = int(rank_trace.start[longest]), int(rank_trace.end[longest])
+    return Evidence(rank, name=name, event_rank=rank, event_id=int(rank_trace.event_id[longest]), span=span)
 
 
 RULES = (
@@ -142,8 +180,9 @@ RULES = (
         title="Copying memory without compute",
         judge=memory_copies,
         change=Change("without the time of copies", lambda _: [edits.copies(math.inf)]),
-        risk="Pinned memory is taken from what the host can page out.",
-        needs="Compute beside which the copies can run: pin_memory=True and non_blocking=True.",
+        risk="Memory that is pinned cannot be paged out by the host.",
+        needs="Compute beside which the copies can run.",
+        wrong_if="other processes use the same device",
     ),
     Rule(
         topic="slow_kernels",
@@ -153,5 +192,6 @@ RULES = (
         applies=several_ranks,
         among_ranks="reason",
         needs="Access to the clocks and power limits of the devices.",
+        wrong_if="the kernels get inputs of other shapes or values on this rank",
     ),
 )

@@ -5,32 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
-from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
+from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.idle_rules import shares_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.findings.waiting import evidence_of, exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.trace.classify import EventClass
 
-__all__ = ["RULE", "exposed_communication"]
-
-_EARLIER = (
-    "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
-    "parameters, or a process group of fewer ranks."
-)
 _IN_PASSES = (
     "Most of it is in all-reduces of groups that reduce in the forward pass, too, between layers, as tensor "
     "parallelism does: gradient buckets and prefetching do not reach these. Overlap them with parts of the "
@@ -89,34 +82,61 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         waited = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed
     lost = int((exposed - waited).clip(lower=0).sum())
     cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
+    ranks = frame.index.tolist()
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
-    beyond = ", the waiting for other ranks aside" if waited.any() else ""
-    first = ""
+    about = "exposed_transfers" if waited.any() else "exposed_communication"
+    beyond, first = ", the waiting for other ranks aside" if waited.any() else "", ""
     if 2 * int(inputs.unclear.sum()) > lost:
         beyond, first = ", waiting for other ranks included", _whom_to_ask(inputs)
-    who = "The device communicates" if len(frame) == 1 else "The devices communicate"
+    kind: Said = ""
 
     def are_most(operations: Collection[str]) -> bool:
         chosen = inputs.collectives["collective"].isin(operations)
         own = _exposed(inputs, inputs.collectives[chosen]) if chosen.any() else 0
         return 2 * (int(exposed.sum()) - own) < lost  # wherever the waiting is
 
-    usual = _WITHOUT_GRADIENTS if only_forward(inputs) else _EARLIER
+    usual = _WITHOUT_GRADIENTS if only_forward(inputs) else _earlier(inputs)
     for operations, name, advice in _BY_OPERATION:
         if are_most(operations):
-            beyond += f", most of it in {name}"
+            kind = say(
+                ", most of it in {kind}",
+                kind=Claim("most_exposed_operation", tuple(sorted(operations)), "name", shown=name),
+            )
             usual = _BESIDE_PASSES if advice == _BUBBLES and of_stages is not None else advice
-    off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
+    off_path = off_critical_path(inputs, ranks, "exposed_communication")
+    severity = severity_on_path(share, off_path)
+    found = transferring_of(inputs, ranks) if severity else {}
     return Finding(
         cost,
         share,
-        f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
-        f"{percent(hidden)} of all communication hides behind compute.",
+        say(
+            "{who} {lost} without computing{beyond}{kind}.{on_path} {hidden} of all communication "
+            "hides behind compute.",
+            who="The device communicates" if len(ranks) == 1 else "The devices communicate",
+            lost=inputs.time_lost(about, share, cost, ranks),
+            beyond=beyond,
+            kind=kind,
+            on_path=on_critical_path(off_path, "exposed_communication", ranks),
+            hidden=Claim("hidden_communication", hidden, "%", "communication", tuple(ranks)),
+        ),
         first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
         "comm_comp_overlap",
+        evidence_of(inputs, found, (EventClass.COMMUNICATION,), None, ""),
         share_of=shares_of(frame.reset_index(), (exposed - waited).clip(lower=0)),
-        severity=severity_on_path(share, off_path),
+        lost=found,
+        severity=severity,
     )
+
+
+def _earlier(inputs: Inputs) -> str:
+    """What to do about gradients and parameters, by what wraps the model."""
+    by_wrapper = (
+        (inputs.has_ddp, "gradient buckets of another size"),
+        (inputs.has_fsdp, "prefetching of sharded parameters"),
+    )
+    ways = [way for wraps, way in by_wrapper if wraps]
+    how = f" ({', '.join(ways)})" if ways else ""
+    return f"Start communication earlier and in larger pieces{how}, or use a process group of fewer ranks."
 
 
 def _whom_to_ask(inputs: Inputs) -> str:
@@ -129,14 +149,7 @@ def _whom_to_ask(inputs: Inputs) -> str:
 
 def _exposed(inputs: Inputs, found: pd.DataFrame) -> int:
     """How long these kernels run on all ranks together without compute, waiting included, ns."""
-    length = 0
-    for rank, rows in found.groupby("rank"):
-        rank_trace = inputs.trace.rank(int(str(rank)))
-        windows = rank_trace.windows(inputs.scope)
-        runs = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
-        inside = runs & Intervals.union(windows[:, 0], windows[:, 1])
-        length += (inside - busy(rank_trace, inputs.scope).compute).length
-    return length
+    return sum(time.length for time in exposed_runs(inputs, found).values())
 
 
 def _purpose_of_most(inputs: Inputs, lost: int) -> str:
@@ -191,4 +204,5 @@ RULE = Rule(
     change=_WITHOUT_COMMUNICATION,
     risk="Communication beside compute takes from its memory bandwidth and units.",
     needs="Compute that does not depend on the result.",
+    wrong_if="the ranks wait in it for ranks that were not recorded",
 )

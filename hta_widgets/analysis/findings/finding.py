@@ -57,7 +57,7 @@ class Finding:
         lost: rank -> when it is lost, where that is known. What lies within the time of another finding is
             a part of it.
         late: the ranks that others are found to wait for.
-        explains: the rank that is late for this reason.
+        explains: the rank that loses this alone, or more than the others: why it is late, if it is.
         nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
         only_if_saved: what it costs may cost nothing: it is worth reporting only if its change saves
             something, or is known to save nothing of a large cost.

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.critical import said_of, severity_on_path
+from hta_widgets.analysis.findings.critical import on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.findings.waiting import exposed_runs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
-from hta_widgets.formatting import brief, counted, duration, in_words
+from hta_widgets.formatting import brief
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "fsdp_prefetch"]
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -55,25 +55,37 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
     window = window[window.index.isin(frame["rank"])]
     lost = int(late["exposed_ns"].sum())
     cost, share = lost // len(window), 100.0 * lost / int(window.sum())
-    off_path = _off_path(inputs, late)
+    exposed = exposed_runs(inputs, late)
+    off_path = _off_path(inputs, exposed)
     phases = sorted(late["phase"].unique(), reverse=True)  # forward comes first
     worst = late.iloc[int(late["exposed_ns"].to_numpy(np.int64).argmax())]
-    ranks = late["rank"].nunique()
+    number, several = int(worst["rank"]), len(window) > 1
+    about = {"phases": phases, "units": sorted(late["name"].unique().tolist())}
+    ranks = tuple(window.index.tolist())
     return Finding(
         cost,
         share,
-        f"FSDP's all-gathers of {_listed(late)} for {' and '.join(phases)} {_fault(cause, prefetched)}: "
-        f"nothing hides {duration(lost / len(late))} of each, {inputs.share(share)}{inputs.per_step(cost)}"
-        f"{said_of(off_path)}.",
+        say(
+            "FSDP's all-gathers of {units} for {phases} {fault}. Nothing hides {lost} of them, {each} "
+            "each.{on_path}",
+            units=_listed(late),
+            phases=Claim("late_gathers_in", tuple(phases), "name"),
+            fault=_fault(cause, prefetched),
+            lost=inputs.time_lost("exposed_gathers", share, cost, ranks, **about),
+            each=Claim("exposed_of_each_gather", lost / len(late), "ns", ranks=ranks, about=about),
+            on_path=on_critical_path(off_path, "exposed_gathers", list(ranks)),
+        ),
         _advice(inputs, late, phases, cause, prefetched),
         "fsdp_units",
         Evidence(
-            rank=int(worst["rank"]) if ranks == 1 and len(window) > 1 else None,
+            rank=number if several and set(late["rank"]) == {number} else None,
             name=str(worst["kernel"]),
-            event_rank=int(worst["rank"]),
+            event_rank=number,
             event_id=int(worst["event_id"]),
+            span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
         change=_change(phases, cause, prefetched) if not _waits_for_limiter(inputs, late) else None,
+        lost=exposed,
         severity=severity_on_path(share, off_path),
     )
 
@@ -83,18 +95,23 @@ def _change(phases: list[str], cause: str, prefetched: bool) -> Change | None:
     if cause == _ORDER and prefetched:
         return None
     units, phase = 1 + prefetched, phases[0] if len(phases) == 1 else None
-    words = f"with all-gathers{f' of {phase}' if phase else ''} issued {counted(units, 'unit')} ahead"
+    ahead = "two units" if prefetched else "one unit"
+    words = f"with all-gathers{f' of {phase}' if phase else ''} issued {ahead} ahead"
     return Change(words, lambda _: [edits.prefetch(units, phase)])
 
 
-def _listed(late: pd.DataFrame) -> str:
+def _listed(late: pd.DataFrame) -> Text:
     """The units that lose most, by name, and how many more there are."""
     lost = late.groupby("name", sort=True)["exposed_ns"].sum().sort_values(ascending=False, kind="stable")
-    names = [brief(str(name)) for name in lost.index[:_NAMED]]
+    names = tuple(str(name) for name in lost.index[:_NAMED])
     more = len(lost) - len(names)
-    if more:
-        return f"{', '.join(names)} and {more} more unit{'s' * (more > 1)}"
-    return in_words(names)
+    units = Claim("units_gathered_late", names, "name")
+    if not more:
+        return say("{units}", units=units)
+    others = say("{more} more unit{s}", more=Claim("more_units", more, "count"), s="s" * (more > 1))
+    return say(
+        "{units} and {others}", units=replace(units, shown=", ".join(map(brief, names))), others=others
+    )
 
 
 def _fault(cause: str, prefetched: bool) -> str:
@@ -155,16 +172,10 @@ def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
     return int(waiting.within_each(before).sum())
 
 
-def _off_path(inputs: Inputs, late: pd.DataFrame) -> float:
+def _off_path(inputs: Inputs, exposed: dict[int, Intervals]) -> float:
     """The share (0 to 1) of what is exposed that the host hides: the device waits for it anyway."""
-    hidden = whole = 0
-    for rank, rows in late.groupby("rank"):
-        number = int(str(rank))
-        exposed = busy(inputs.trace.rank(number), inputs.scope).exposed_communication
-        exposed &= Intervals.union(rows["start_ns"].to_numpy(np.int64), rows["end_ns"].to_numpy(np.int64))
-        hidden += (exposed & inputs.hidden(number)).length
-        whole += exposed.length
-    return hidden / whole if whole else 0.0
+    hidden = sum((time & inputs.hidden(rank)).length for rank, time in exposed.items())
+    return hidden / max(sum(time.length for time in exposed.values()), 1)
 
 
 RULE = Rule(
@@ -176,4 +187,5 @@ RULE = Rule(
     no_change="no edit changes the order of all-gathers, or takes their limit away",
     risk="Parameters of one more unit are whole at a time.",
     needs="Free device memory, and units in a fixed order.",
+    wrong_if="the parameters are not ready any earlier",
 )

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
-from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks, recorded_of
+from hta_widgets.analysis.findings.straggler import at_start, recorded_of
+from hta_widgets.analysis.findings.waiting import evidence_of, waiting_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent, ranks_in_words
-
-__all__ = ["RULES", "imbalance", "mutual_waiting"]
+from hta_widgets.formatting import ranks_in_words
+from hta_widgets.trace.classify import EventClass
 
 # A rank that is the main cause of less of the waiting, by steps, is one of several.
 _MOST_STEPS = 0.75
 # Nearly all of the waiting is for so few of the ranks: they are slow, though none of them more than another.
 _NEARLY_ALL = 0.9
 _FEW_RANKS = 0.5
+# A rank that causes more of the waiting does stand out, even if nothing shows why it is late.
+_ALONE = 2 / 3
 _BALANCE = (
     "Give the ranks equal work: batches bucketed by length, a capacity for what a rank may get, or other "
     "boundaries between pipeline stages."
@@ -42,19 +46,29 @@ def imbalance(inputs: Inputs) -> Finding | None:
     window = inputs.judged_ns.get(one.rank, 0)
     if one.more_ns <= one.slower_ns or not window or not (one.more_launches > 0 or one.larger):
         return None
-    how = "in kernels with larger grids"
+    ranks, share = (one.rank,), 100.0 * one.more_ns / int(window)
+    how = say(" in kernels with larger grids")
     if one.more_launches > 0:
-        how = f"it launches {one.more_launches:,} kernel{'s' * (one.more_launches > 1)} more per step"
-    share = 100.0 * one.more_ns / int(window)
+        how = say(
+            ": it launches {more} kernel{s} more per step",
+            more=Claim("more_launches", one.more_launches, "count", ranks=ranks),
+            s="s" * (one.more_launches > 1),
+        )
     return Finding(
         one.more_ns,
         share,
-        f"Rank {one.rank} has more work than the others: it computes {percent(one.more_pct)} longer, "
-        f"{inputs.share(share)}{inputs.per_step(one.more_ns)}; {how}. This is why the others wait for it, "
-        "not another loss.",
+        say(
+            "{who} has more work than the others, {lost}{how}. In all, it computes {longer} longer. "
+            "This is why the others wait for it, not another loss.",
+            who=Claim("rank_with_more_work", ranks, "ranks", shown=at_start([one.rank])),
+            lost=inputs.time_lost("more_work", share, one.more_ns, ranks),
+            how=how,
+            longer=Claim("computes_longer", one.more_pct, "%", "computing of the others", ranks),
+        ),
         inputs.is_it_always() + _BALANCE,
         "kernel_breakdown",
         Evidence(rank=one.rank),
+        explains=one.rank,
     )
 
 
@@ -73,9 +87,11 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     if of_stages is not None:  # a finding of its own
         waits = (waits - of_stages.claimed).clip(lower=0)
     cost, share = int(waits.sum()) // len(frame), 100.0 * int(waits.sum()) / int(frame["window_ns"].sum())
+    if not severity_of(share):
+        return None
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
-    slow = _few_ranks(inputs.late)
+    slow, most = _few_ranks(inputs.late), _main_cause(inputs.late)
     suggestion = _BALANCE
     if slow:
         suggestion = (
@@ -85,15 +101,24 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
     elif 2 * inputs.waits["idle_ns"].sum() > waited.sum():
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
-    of = recorded_of(inputs) or "the ranks"
-    who = f"{of[0].upper()}{of[1:]}"
+    lost = waiting_of(inputs, frame.index.tolist())
     return Finding(
         cost,
         share,
-        f"{who} wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
-        f"{_who(inputs.late, slow)}.",
+        say(
+            "{who} wait {each_other} {lost}. {whom}",
+            who=recorded_of(inputs, "The") or "The ranks",
+            each_other="for each other" if most is None else "for another one",
+            lost=inputs.time_lost("waiting_for_each_other", share, cost),
+            whom=_whom(inputs.late, slow)
+            if most is None
+            else _causing_most(inputs.late, most, at_start([most])),
+        ),
         suggestion,
         "stragglers",
+        evidence_of(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
+        lost=lost,
+        title="" if most is None else "Waiting for another rank",
     )
 
 
@@ -104,10 +129,11 @@ def _few_ranks(late: pd.DataFrame) -> list[int]:
     return sorted(caused.index[:most].tolist()) if 1 < most <= _FEW_RANKS * len(caused) else []
 
 
-def _who(late: pd.DataFrame, slow: list[int]) -> str:
-    """For whom nearly all of it is; else whether the main cause changes between steps, or there is none."""
+def _whom(late: pd.DataFrame, slow: list[int]) -> Text:
+    """For whom nearly all of it is; else whether the main cause changes between steps, or who is that."""
     if slow:
-        return f"nearly all of it is for {ranks_in_words(slow)}, none of which stands out among them"
+        ranks = Claim("ranks_with_nearly_all_waiting", tuple(slow), "ranks")
+        return say("Nearly all of it is for {ranks}, none of which stands out among them.", ranks=ranks)
     step = late["iteration"].fillna(-1)
     waited = late["waited_ns"].groupby(step).sum()
     by_step = late["blamed_ns"].groupby([step, late["rank"]]).sum().unstack(fill_value=0)  # noqa: PD010
@@ -116,15 +142,33 @@ def _who(late: pd.DataFrame, slow: list[int]) -> str:
     whole = int(waited.sum())
     if 2 * int(of_main.sum()) > whole and len(of_main) > 1 and of_main.max() < _MOST_STEPS * whole:
         most = int(of_main.index[int(of_main.to_numpy().argmax())])
-        steps = int((main == most).sum())
-        return (
-            f"the slowest rank changes from step to step (rank {most} in {steps} of {len(by_step)}, with "
-            f"{percent(100.0 * int(of_main[most]) / whole)} of it)"
+        pct = 100.0 * int(of_main[most]) / whole
+        return say(
+            "The slowest rank changes from step to step ({rank} in {steps} of {of}, with {share} of it).",
+            rank=Claim("slowest_in_most_waiting", (most,), "ranks"),
+            steps=Claim("steps_as_slowest", int((main == most).sum()), "count", ranks=(most,)),
+            of=Claim("steps_with_exchanges", len(by_step), "count"),
+            share=Claim("waiting_in_steps_as_slowest", pct, "%", "waiting", (most,)),
         )
     caused = by_step.sum()
-    most = int(caused.to_numpy().argmax())
-    share = percent(100.0 * int(caused.iloc[most]) / whole)
-    return f"no rank stands out (rank {caused.index[most]} causes the largest part: {share})"
+    most = int(caused.index[int(caused.to_numpy().argmax())])
+    return say("No rank stands out: {largest}", largest=_causing_most(late, most))
+
+
+def _main_cause(late: pd.DataFrame) -> int | None:
+    """The rank that causes most of the waiting, though it has no more to do than the others; None: none."""
+    caused = late.groupby("rank")["blamed_ns"].sum()
+    alone = caused.max() > _ALONE * late["waited_ns"].sum()
+    return int(caused.index[int(caused.to_numpy().argmax())]) if alone else None
+
+
+def _causing_most(late: pd.DataFrame, rank: int, who: str = "") -> Text:
+    caused = int(late.loc[late["rank"] == rank, "blamed_ns"].sum())
+    return say(
+        "{rank} causes the largest part of it: {share}.",
+        rank=Claim("causes_most_waiting", (rank,), "ranks", shown=who),
+        share=Claim("caused_waiting", 100.0 * caused / int(late["waited_ns"].sum()), "%", "waiting", (rank,)),
+    )
 
 
 RULES = (
@@ -137,6 +181,7 @@ RULES = (
         among_ranks="reason",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
+        wrong_if="kernels of other names or grids do the same work",
     ),
     Rule(
         topic="mutual_waiting",
@@ -147,5 +192,6 @@ RULES = (
         among_ranks="in turn",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
+        wrong_if="ranks that were not recorded are late",
     ),
 )

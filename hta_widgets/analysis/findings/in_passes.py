@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["in_passes", "only_forward"]
-
 Int64 = npt.NDArray[np.int64]
 
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")

@@ -52,6 +52,7 @@ Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
+_DDP = re.compile(r"^DistributedDataParallel\.|^torch\.distributed\.ddp\.reducer")
 _FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
 _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
@@ -263,6 +264,11 @@ class Inputs:
     def is_compiled(self) -> bool:
         """Whether code of torch.compile runs already: regions or kernels of its compiler are recorded."""
         return self._any_name(_COMPILED)
+
+    @cached_property
+    def has_ddp(self) -> bool:
+        """Whether DDP recorded ranges of its own."""
+        return self._any_name(_DDP)
 
     @cached_property
     def has_fsdp(self) -> bool:

@@ -18,8 +18,8 @@ _MOST: Final = 0.5
 def merged(judged: Sequence[Judged]) -> list[Judged]:
     """The same findings, those that are parts marked with what they are a part of.
 
-    The reason why a rank is late is a part of the waiting for it. A loss most of whose time lies within a
-    larger one, on each of its ranks, is a part of that. Parts have no parts.
+    What a late rank alone loses is why it is late: a part of the waiting for it. A loss most of whose time
+    lies within a larger one, on each of its ranks, is a part of that. Parts have no parts.
     """
     wholes = sorted(judged, key=_largest_first)
     found: dict[str, str] = {}

@@ -8,15 +8,14 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.alpha_beta import alpha_beta
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
-from hta_widgets.formatting import byte_size, duration, percent
-
-__all__ = ["LEAST_PER_STEP", "RULE", "tells_latency", "tiny_collectives"]
+from hta_widgets.analysis.findings.waiting import exposed_runs
 
 LEAST_PER_STEP: Final = 10
 """Fewer small collectives in a step are not many."""
@@ -27,15 +26,25 @@ _ERROR_PCT: Final = 25.0
 """A fit that is off by more does not tell latency from transfer."""
 _KEYS: Final = ["process_group", "group_size", "collective"]
 _ADVICE: Final = {
-    "allreduce": "Flatten them into one tensor and reduce that: larger gradient buckets (bucket_cap_mb), or "
-    "metrics in one tensor.",
-    "allgather": "Gather one flattened tensor instead: larger FSDP units, or all states of a kind at once.",
-    "reduce_scatter": "Reduce one flattened tensor instead: larger FSDP units, so that fewer are reduced.",
-    "broadcast": "Broadcast one flattened tensor; for the buffers of modules, "
-    "DistributedDataParallel(broadcast_buffers=False) broadcasts none.",
-    "all_to_all": "Exchange one tensor that holds all of it, such as the counts of all layers or of all "
-    "experts at once.",
+    "allreduce": (
+        "Flatten them into one tensor and reduce that",
+        "larger gradient buckets (bucket_cap_mb)",
+        "",
+    ),
+    "allgather": ("Gather one flattened tensor instead", "", "larger FSDP units"),
+    "reduce_scatter": ("Reduce one flattened tensor instead", "", "larger FSDP units"),
+    "broadcast": (
+        "Broadcast one flattened tensor",
+        "for buffers of modules, DistributedDataParallel(broadcast_buffers=False) broadcasts none",
+        "",
+    ),
+    "all_to_all": (
+        "Exchange one tensor that holds all of it, such as the counts of all layers or of all experts",
+        "",
+        "",
+    ),
 }
+"""By operation; then what DDP has for it, and what FSDP has."""
 _IN_PASSES: Final = (
     "They run in the forward pass, too, between layers that need their results, so they cannot be joined: "
     "let fewer ranks share a layer, or use all-reduces made for small messages, such as those of symmetric "
@@ -75,23 +84,43 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
     number = round(len(small) / ranks / inputs.judged)
     latency = 100.0 * min(1.0, int(fit["alpha_ns"]) * len(small) / int(small["transfer_ns"].sum()))
     worst = small.iloc[int(small["lost_ns"].to_numpy(np.int64).argmax())]
+    operation, own = str(fit["collective"]), tuple(sorted(small["rank"].unique().tolist()))
+    most = int(small["bytes"].max())
+    about = {"operation": operation, "group_size": int(fit["group_size"]), "most_bytes": most}
     return Finding(
         cost,
         share,
-        f"{number} {fit['collective']}s a step among {fit['group_size']} ranks send at most "
-        f"{byte_size(int(small['bytes'].max()))} each: {percent(latency)} of their transfer is latency "
-        f"({duration(int(fit['alpha_low_ns']))} each), and no compute hides {inputs.share(share)}"
-        f"{inputs.per_step(cost)}.",
-        _advice(inputs, small, str(fit["collective"])),
+        say(
+            "{number} {operation}s a step among {size} ranks send at most {most} each. No compute hides "
+            "{lost} of that. {latency} of their transfer is latency ({alpha} each).",
+            number=Claim("small_messages", number, "count", ranks=own, about=about),
+            operation=Claim("small_operation", operation, "name", ranks=own),
+            size=Claim("group_size", int(fit["group_size"]), "count", about={"operation": operation}),
+            most=Claim("largest_small_message", most, "B", ranks=own, about=about),
+            lost=inputs.time_lost("exposed_small_messages", share, cost, own, **about),
+            latency=Claim("latency", latency, "%", "transfer of small messages", own, about),
+            alpha=Claim("latency_of_each", int(fit["alpha_low_ns"]), "ns", ranks=own, about=about),
+        ),
+        _advice(inputs, small, operation),
         "alpha_beta",
-        Evidence(name=str(worst["name"]), event_rank=int(worst["rank"]), event_id=int(worst["event_id"])),
+        Evidence(
+            name=str(worst["name"]),
+            event_rank=int(worst["rank"]),
+            event_id=int(worst["event_id"]),
+            span=(int(worst["start_ns"]), int(worst["end_ns"])),
+        ),
+        lost={} if inputs.trace.exceeds_memory else exposed_runs(inputs, small),
     )
 
 
 def _advice(inputs: Inputs, small: pd.DataFrame, collective: str) -> str:
     if 2 * int(small.index.isin(in_passes(inputs)).sum()) > len(small):
         return _IN_PASSES
-    return _ADVICE.get(collective, _OTHERWISE)
+    if collective not in _ADVICE:
+        return _OTHERWISE
+    advice, of_ddp, of_fsdp = _ADVICE[collective]
+    ways = [way for way, there in ((of_ddp, inputs.has_ddp), (of_fsdp, inputs.has_fsdp)) if way and there]
+    return f"{'; '.join([advice, *ways])}."
 
 
 @memoize_per_rank()
@@ -147,5 +176,6 @@ RULE = Rule(
     applies=tells_latency,
     no_change="no edit joins messages, and whether they can wait for each other is not known",
     risk="The first message waits for the last; joining them copies.",
-    needs="Messages that are there together.",
+    needs="Messages that are ready together.",
+    wrong_if="each message is needed before the next one is ready",
 )

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.late_ranks import late_ranks
 from hta_widgets.analysis.findings.rule import Rule
-from hta_widgets.analysis.findings.straggler import late_ranks
 from hta_widgets.analysis.parallelism.pipeline import pipeline
 from hta_widgets.analysis.parallelism.schedules import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZB_H1
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import in_words, percent
+from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["RULE", "Bubble", "bubble", "pipeline_bubble"]
-
 SCHEDULE: Final = "schedule"
 STAGES: Final = "stages"
 TRANSFERS: Final = "transfers"
 
 _MOST = 0.5
-_NOT_BY_KERNELS = ", which its kernels do not explain"
 _PARTS = ("warm_up_ns", "steady_ns", "drain_ns")
 _OTHERS = {
     GPIPE: ", and 1F1B keeps less in memory for more of them; interleaved stages divide it by their number",
@@ -140,57 +139,88 @@ def pipeline_bubble(inputs: Inputs) -> Finding | None:
     return Finding(
         cost,
         share,
-        f"The {found.rows['stages'].max()} stages of the pipeline wait for each other between passes{rest} "
-        f"{inputs.share(share)}{inputs.per_step(cost)}. {_parts_in_words(inputs, found)}",
+        say(
+            "The {stages} stages of the pipeline wait for each other between passes{rest} {lost}. {parts}",
+            stages=Claim("pipeline_stages", int(found.rows["stages"].max()), "count"),
+            rest=rest,
+            lost=inputs.time_lost("waiting_in_bubble", share, cost),
+            parts=_parts_in_words(inputs, found),
+        ),
         _advice(inputs, found),
         "pipeline",
         Evidence(rank=found.slowest_ranks[0] if found.cause == STAGES else None),
     )
 
 
-def _parts_in_words(inputs: Inputs, found: Bubble) -> str:
+def _parts_in_words(inputs: Inputs, found: Bubble) -> Text:
     """When there is no pass, and why, in % of the steps of `pipeline`."""
-    step, whole = float(found.rows["step_ns"].mean()), found.rows[list(_PARTS)].mean()
-    when = _listed(whole[list(_PARTS)].tolist(), ("in warm-up", "in steady state", "in drain"), step)
-    why = _listed(
-        [found.schedule_ns, found.stages_ns, found.transfers_ns],
-        (
-            f"of the schedule itself ({_said(found.rows)})",
-            f"of unequal stages ({_stage(inputs, found)})",
-            "of sends and receives that no pass hides, and of passes that vary",
-        ),
-        step,
+    rows, parts = found.rows, {part: float(found.rows[part].mean()) for part in _PARTS}
+    step = float(rows["step_ns"].mean())
+    when = _shares(parts, step, {"warm_up_ns": "warm-up", "steady_ns": "steady state", "drain_ns": "drain"})
+    causes: dict[str, Said] = {
+        SCHEDULE: say("the schedule itself ({schedule})", schedule=_schedule(rows)),
+        STAGES: "unequal stages",
+        TRANSFERS: "sends and receives that no pass hides, and passes that vary",
+    }
+    of_cause = {SCHEDULE: found.schedule_ns, STAGES: found.stages_ns, TRANSFERS: found.transfers_ns}
+    text = say(
+        "From one step of the pipeline to the next, no pass runs for {lost}: {when}.",
+        lost=_of_steps("bubble", 100.0 * sum(parts.values()) / step),
+        when=says([say("{share} in {part}", share=share, part=part) for share, part in when]),
     )
-    lost = percent(100.0 * float(whole.sum()) / step)
-    return f"From one step of the pipeline to the next, no pass runs for {lost}: {when}; {why}."
+    if why := _shares(of_cause, step, causes):
+        text += say(
+            " By cause: {why}.",
+            why=says([say("{share} {part}", share=share, part=part) for share, part in why]),
+        )
+    if 100.0 * found.stages_ns / step >= LEAST_PCT:
+        text += _stage(inputs, found)
+    return text
 
 
-def _listed(times: list[float], words: tuple[str, ...], whole: float) -> str:
-    """`4.1 % in warm-up and 7 % in drain`, without what is too little to tell."""
-    shares = [100.0 * time / whole for time in times]
-    told = [
-        f"{percent(share)} {word}" for share, word in zip(shares, words, strict=True) if share >= LEAST_PCT
+def _of_steps(measure: str, pct: float, **about: str) -> Claim:
+    return Claim(measure, pct, "%", "steps of the pipeline", about=about)
+
+
+def _shares(times: dict[str, float], whole: float, words: Mapping[str, Said]) -> list[tuple[Claim, Said]]:
+    """The share of each part with its name, without what is too little to be reported."""
+    shares = {part: 100.0 * time / whole for part, time in times.items()}
+    return [
+        (_of_steps("bubble_part", share, part=part), words[part])
+        for part, share in shares.items()
+        if share >= LEAST_PCT
     ]
-    return in_words(told)
 
 
-def _said(rows: pd.DataFrame) -> str:
-    """`1F1B, 4 stages, 8 microbatches`."""
-    names = " and ".join(rows["schedule"].unique())
+def _schedule(rows: pd.DataFrame) -> Text:
+    """`1F1B, 8 microbatches`."""
+    names = Claim("schedule", tuple(rows["schedule"].unique()), "name")
     chunks = int(rows["chunks"].max())
-    apart = f", {chunks} chunks per rank" if chunks > 1 else ""
-    counts = " or ".join(map(str, sorted(rows["microbatches"].unique())))
-    return f"{names}{apart}, {counts} microbatches"
+    microbatches = sorted(rows["microbatches"].unique().tolist())
+    return say(
+        "{names}{chunks}, {counts} microbatches",
+        names=names,
+        chunks=say(", {chunks} chunks per rank", chunks=Claim("pipeline_chunks", chunks, "count"))
+        if chunks > 1
+        else "",
+        counts=says([Claim("microbatches", count, "count") for count in microbatches], " or "),
+    )
 
 
-def _stage(inputs: Inputs, found: Bubble) -> str:
+def _stage(inputs: Inputs, found: Bubble) -> Text:
     """The slowest stage, and why it is."""
     work = float(found.rows.groupby("stage")["stage_work_pct"].mean().max())
-    return f"stage {found.slowest} takes longest, {work / 100:.2f} times the mean{_why(inputs, found)}"
+    stage = {"stage": found.slowest}
+    return say(
+        " Stage {stage} takes longest, {times} times the mean{why}.",
+        stage=Claim("slowest_stage", found.slowest, "count"),
+        times=Claim("work_of_stage", work / 100, "x", about=stage),
+        why=_why(inputs, found) or ", which its kernels do not explain",
+    )
 
 
-def _why(inputs: Inputs, found: Bubble) -> str:
-    """What the slowest stage has beyond the mean of the others: kernels, longer ones, or neither."""
+def _why(inputs: Inputs, found: Bubble) -> Text:
+    """What the slowest stage has beyond the mean of the others: kernels, longer ones; nothing if neither."""
     mine = found.slowest_ranks
     ranks = sorted(found.rows["rank"].unique().tolist())
     kernels = pd.DataFrame([_kernels(inputs, rank) for rank in ranks], ranks, ["count", "time"])
@@ -198,11 +228,13 @@ def _why(inputs: Inputs, found: Bubble) -> str:
     more, longer = (own / others.clip(lower=1))[["count", "time"]]
     passes = found.rows.groupby(found.rows["stage"] == found.slowest)["passes_ns"].mean()
     if longer - 1 < _MOST * (passes[True] / passes[False] - 1):
-        return _NOT_BY_KERNELS
+        return NOTHING_SAID
     if more - 1 < _MOST * (longer - 1):
-        return f": its kernels take {longer / more:.2f} times as long as those of the others"
+        ratio = Claim("kernels_of_stage_longer", float(longer / more), "x", ranks=tuple(mine))
+        return say(": its kernels take {ratio} times as long as those of the others", ratio=ratio)
     launches = round((own["count"] - others["count"]) / max(inputs.judged, 1))
-    return f": it launches {launches:,} kernels more per step"
+    count = Claim("kernels_of_stage_more", launches, "count", ranks=tuple(mine))
+    return say(": it launches {count} kernels more per step", count=count)
 
 
 def _kernels(inputs: Inputs, rank: int) -> tuple[int, int]:
@@ -215,7 +247,7 @@ def _kernels(inputs: Inputs, rank: int) -> tuple[int, int]:
 
 def _advice(inputs: Inputs, found: Bubble) -> str:
     if found.cause == STAGES:
-        if _why(inputs, found) == _NOT_BY_KERNELS:
+        if not _why(inputs, found):
             return f"Look at what delays the passes of stage {found.slowest}: its host, its collectives."
         return (
             f"Move work from stage {found.slowest} to the others: other boundaries between the stages. If "
@@ -247,4 +279,5 @@ RULE = Rule(
     "replays other numbers",
     risk="More microbatches keep more activations, or make kernels smaller.",
     needs="A batch that can be divided, or layers that can be divided another way.",
+    wrong_if="the passes are those of another schedule than the one that was recognised",
 )

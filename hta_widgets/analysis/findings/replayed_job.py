@@ -14,8 +14,6 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["MOST_WORK", "ReplayedJob", "named_late", "replayed_job"]
-
 MOST_WORK: Final = 200_000
 """A job with more device work takes over two seconds to replay (some 10 us each): too long for what every
 user waits for first."""

@@ -83,7 +83,7 @@ class Saving:
     edits: tuple[Edit, ...] = ()
 
     @classmethod
-    def unknown(cls, reason: str) -> Saving:
+    def unknown(cls, reason: Said) -> Saving:
         """None is known, for this reason."""
         return cls(say("What can be saved is unknown: {reason}.", reason=reason))
 

@@ -105,14 +105,15 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     rank_trace = inputs.trace.rank(rank)
     quality = quality_of(rank_trace)
     if quality is None or not quality.trusted:
-        return Saving.unknown(quality.reason if quality else "no device work is recorded")
+        return Saving.unknown(_why_untrusted(rank, quality))
     first = change.first(inputs, rank) if change.first else []
     made = (*first, *change.edits_of(rank_trace))
     try:
         saving = saved(inputs, rank, made)
         without = saved(inputs, rank, first, saving.clock) if first and saving else None
     except MissingDataError as missing:  # the rank that is replayed does not have what others have
-        return Saving.unknown(f"rank {rank} has no {missing.field}")
+        who = Claim("replayed_rank", (rank,), "ranks")
+        return Saving.unknown(say("{who} has no {field}", who=who, field=missing.field))
     if saving is None:
         return Saving.unknown("of the judged steps none can be replayed")
     label = say("{label}", label=change.label)
@@ -139,6 +140,11 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
         saving.method,
         edits=made,
     )
+
+
+def _why_untrusted(rank: int, quality: Quality | None) -> Said:
+    reason = quality.reason if quality else "no device work is recorded"
+    return Claim("untrusted_replay", reason, "name", ranks=(rank,), shown=reason)
 
 
 def _sentence(inputs: Inputs, finding: Finding, rank: int, label: Said, saving: Saved, saves: bool) -> Text:

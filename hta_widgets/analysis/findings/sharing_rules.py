@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.operators.recorded import recorded_inputs
-from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "slowed_by_communication"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,13 +36,15 @@ class _Slowed(NamedTuple):
         lost_ns: by which all of them together take longer than alone, less what others take shorter.
         ratio: how many times as long they take.
         kernels: how many.
-        name: of those that lose most.
+        name: of those that lose most; event_id and span: of the longest of these beside communication.
     """
 
     lost_ns: int
     ratio: float
     kernels: int
     name: str
+    event_id: int
+    span: tuple[int, int]
 
 
 class _Runs(NamedTuple):
@@ -56,7 +56,7 @@ class _Runs(NamedTuple):
     beside: npt.NDArray[np.bool_]
 
 
-class _Told(NamedTuple):
+class _Quartiles(NamedTuple):
     """Of kernels, by number: how many runs, their median and quartiles, ns."""
 
     number: Int64
@@ -81,18 +81,39 @@ def slowed_by_communication(inputs: Inputs) -> Finding | None:
     slowed = ranks[rank]
     share = 100.0 * slowed.lost_ns / inputs.judged_ns[rank]
     several = len(inputs.judged_ns) > 1
-    who = f" of rank {rank}" if several else ""
+    of = (rank,)
     return Finding(
         slowed.lost_ns,
         share,
-        f"{slowed.kernels:,} compute kernels{who} take {slowed.ratio:.2f} times as long beside communication "
-        f"as the same kernels with the same inputs alone: {duration(slowed.lost_ns)}, "
-        f"{inputs.share(share)}{inputs.per_step(slowed.lost_ns)}.",
-        "Give communication fewer multiprocessors (NCCL_MAX_CTAS, or config.max_ctas of a process group), or "
-        "copy engines (NCCL_CTA_POLICY, symmetric memory); or move it beside work that needs less memory.",
+        say(
+            "{count} compute kernels{of_rank} take {ratio} times as long beside communication as the same "
+            "kernels with the same inputs alone. That is {lost}.",
+            count=Claim("slowed_kernels", slowed.kernels, "count", ranks=of),
+            of_rank=say(" of {rank}", rank=Claim("most_slowed_rank", of, "ranks")) if several else "",
+            ratio=Claim("slowed_by", slowed.ratio, "x", ranks=of),
+            lost=inputs.time_lost("slowed_beside_communication", share, slowed.lost_ns, of),
+        ),
+        _advice(inputs.trace.rank(rank)),
         "comm_comp_overlap",
-        Evidence(rank=rank if several else None, name=slowed.name),
+        Evidence(
+            rank=rank if several else None,
+            name=slowed.name,
+            event_rank=rank,
+            event_id=slowed.event_id,
+            span=slowed.span,
+        ),
     )
+
+
+def _advice(rank_trace: RankTrace) -> str:
+    """With the settings of NCCL where its kernels run on CUDA."""
+    ways, calls = "", any(name.startswith("cuda") for name in rank_trace.names)
+    if calls and any(name.startswith("nccl") for name in rank_trace.names):
+        ways = (
+            " (NCCL_MAX_CTAS, or config.max_ctas of a process group), or copy engines (NCCL_CTA_POLICY, "
+            "symmetric memory)"
+        )
+    return f"Give communication fewer multiprocessors{ways}; or move it beside work that needs less memory."
 
 
 def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
@@ -100,7 +121,9 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     runs = _runs(rank_trace, inputs.scope)
     if runs is None:
         return None
-    alone, beside = (_told(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside))
+    alone, beside = (
+        _quartiles(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside)
+    )
     _, mine, theirs = np.intersect1d(alone.number, beside.number, assume_unique=True, return_indices=True)
     apart = (beside.low[theirs] > alone.high[mine]) | (beside.high[theirs] < alone.low[mine])
     mine, theirs = mine[apart], theirs[apart]
@@ -108,16 +131,19 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     usual = float((alone.median[mine] * beside.runs[theirs]).sum())
     if not (lost > 0).any() or lost.sum() < (SLOWER - 1) * usual:
         return None
-    most = runs.rows[np.flatnonzero(runs.number == alone.number[mine][lost.argmax()])[0]]
+    alike = runs.rows[runs.beside & (runs.number == alone.number[mine][lost.argmax()])]
+    most = int(alike[rank_trace.dur[alike].argmax()])
     return _Slowed(
         lost_ns=round(float(lost.sum())),
         ratio=1 + float(lost.sum()) / usual,
         kernels=int(beside.runs[theirs].sum()),
         name=rank_trace.names[int(rank_trace.name[most])],
+        event_id=int(rank_trace.event_id[most]),
+        span=(int(rank_trace.start[most]), int(rank_trace.end[most])),
     )
 
 
-def _told(number: Int64, run_ns: Int64) -> _Told:
+def _quartiles(number: Int64, run_ns: Int64) -> _Quartiles:
     """Of each kernel with enough runs, by its number: how many they are, median and quartiles."""
     ns = run_ns.astype(np.float64)
     order = order_in_groups(number, run_ns)  # one sort instead of one for each kernel and quantile
@@ -133,7 +159,7 @@ def _told(number: Int64, run_ns: Int64) -> _Told:
         between: npt.NDArray[np.float64] = low + (high - low) * (part * (count - 1) - below)
         return between
 
-    return _Told(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
+    return _Quartiles(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
 
 
 def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
@@ -188,4 +214,5 @@ RULE = Rule(
     no_change="communication takes its share of the device wherever it runs",
     risk="Communication with fewer multiprocessors may take longer.",
     needs="Communication that is not exposed.",
+    wrong_if="these kernels work on other values then, or clocks are lower at that time",
 )

@@ -79,7 +79,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     parts["idle"] = idle.within_each(windows)
     here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
     if not usual.any():  # every step of a rank may be unusual among those of others
-        return Beyond("", _ADVICE["idle"])
+        return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
     about = {"part": most, "iteration": iteration}

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from hta_widgets.analysis.findings.configurations import Launched
 from hta_widgets.trace.ordering import distinct, unique
 
-__all__ = ["Comparison", "Workloads"]
-
 # Ranks of equal devices run the same kernel within a few per cent of each other.
 SLOWER = 1.05
 # Kernels that take longer by no more than this part, all together, run as fast as on other ranks.
@@ -42,8 +40,8 @@ class Comparison:
         slower_ns: time beyond the others' in equal work, of the kernels that take over 5 % longer.
         name: of these, the kernel that loses most time; "" if there is none.
         ratio: how many times as long that takes.
-        few: kernels with less than half of the time of equal work are slower, and all others together take
-            at most 2 % longer.
+        slower_pct: the usual time of these, in % of that of all equal work.
+        few: that is less than half, and all others together take at most 2 % longer.
         changes: in many steps it is not among the slowest at that work.
         more_ns: compute time beyond the median of the others, in work that is not equal.
         more_launches: compute kernels of a step beyond the median of the others.
@@ -55,6 +53,7 @@ class Comparison:
     slower_ns: int
     name: str
     ratio: float
+    slower_pct: float
     few: bool
     changes: bool
     more_ns: int
@@ -123,11 +122,11 @@ class Workloads:
         (count, mean), at, others = self._tables, self.ranks.index(rank), self._others(rank)
         usual, steps, excess = self._usual[at], self._steps[at], self.excess(rank)
         launches = count[at] * steps
-        name, ratio, few = "", 1.0, False
+        name, ratio, slower_pct, few = "", 1.0, 0.0, False
         if excess.any():
             worst = int(np.argmax(excess))
             name, ratio = self._known[worst][0], float(mean[at][worst] / usual[worst])
-            few = _few(excess > 0, mean[at], usual, launches)
+            slower_pct, few = _few(excess > 0, mean[at], usual, launches)
         per_step = np.nansum(mean * count, axis=1) * steps
         typical = float(np.median(per_step[others]))
         unequal = np.isnan(usual)
@@ -141,6 +140,7 @@ class Workloads:
             round(float(excess.sum())),
             name,
             ratio,
+            slower_pct,
             few,
             self._changes(rank, excess > 0),
             max(0, round(min(own - float(np.median(theirs)), float(per_step[at]) - typical))),
@@ -169,13 +169,14 @@ class Workloads:
         return bool((slow & among_slowest).mean() < MOST_STEPS)
 
 
-def _few(slower: Bool, mean: Float64, usual: Float64, launches: Float64) -> bool:
+def _few(slower: Bool, mean: Float64, usual: Float64, launches: Float64) -> tuple[float, bool]:
+    """How much (%) of the time of equal work is slower, and whether only that is."""
     times = usual * launches
     known = ~np.isnan(times)
     rest = known & ~slower
     longer = float(((mean - usual) * launches)[rest].sum())
-    few = bool(times[slower].sum() < MOST_TIME * times[known].sum())
-    return few and longer <= ALIKE * float(times[rest].sum())
+    part = float(times[slower].sum() / times[known].sum())
+    return 100.0 * part, part < MOST_TIME and longer <= ALIKE * float(times[rest].sum())
 
 
 def _median_of_others(alike: Float64, values: Float64) -> Float64:

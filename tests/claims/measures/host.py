@@ -179,38 +179,6 @@ def launcher(rank: PlainRank, work: Record) -> Record | None:
     return next((each for each in operators if not primitive.match(each.name)), None)
 
 
-@check("launched_by")
-def launched_by(job: Job, stated: Stated) -> str:
-    """The operator launches at least that much; which kernels are meant, their own rule says."""
-    rank, about = the_rank(job, stated), stated.about
-    time = 0
-    for work in rank.work:
-        operator = launcher(rank, work)
-        if operator is not None and operator.name == about["operator"]:
-            time += work.dur
-    return at_most(stated, 100.0 * time / about["whole_ns"], 0.5)
-
-
-@check("largest_launcher")
-def largest_launcher(job: Job, stated: Stated) -> str:
-    """Such an operator launches device work."""
-    rank = the_rank(job, stated)
-    found = (launcher(rank, work) for work in rank.work)
-    return "" if any(each and each.name == stated.value for each in found) else "it launches nothing"
-
-
-@check("launching_module")
-@check("launching_line")
-def launching_place(job: Job, stated: Stated) -> str:
-    """It is open around a launch."""
-    rank = the_rank(job, stated)
-    for work in rank.work:
-        call = rank.launch(work)
-        if call is not None and any(each.name == stated.value for each in rank.around(call)):
-            return ""
-    return "nothing is launched in it"
-
-
 # Jobs without a device
 
 

@@ -61,7 +61,7 @@ def test_broadcasts_of_buffers_are_told(tmp_path: Path) -> None:
 def test_without_an_edit_that_fits_the_saving_is_unknown(tmp_path: Path) -> None:
     row = told(tmp_path, steps(elsewhere={3})())
     assert row is not None
-    assert row["section"] == "unknown" and "under the same name" in row["saving"]
+    assert not row["method"] and "under the same name" in row["saving"]
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,13 @@ def a_metric(program: Program) -> None:
     backward(program, reduce)
 
 
-def advice(folder: Path, body: Body) -> str:
+REDUCER = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+
+
+def advice(folder: Path, body: Body, ddp: bool = False) -> str:
     program = Program()
+    if ddp:
+        program.operator(REDUCER, US)
     for number in STEPS:
         with program.step(number):
             body(program)
@@ -100,8 +105,12 @@ def test_buckets_are_no_advice_for_all_reduces_between_layers(tmp_path: Path, bo
 
 
 @pytest.mark.parametrize("body", [hooks, by_hand, by_hand_each_pass, a_metric])
-def test_gradients_are_to_be_reduced_in_buckets(tmp_path: Path, body: Body) -> None:
-    assert "larger pieces: gradient buckets" in advice(tmp_path, body)
+@pytest.mark.parametrize("ddp", [True, False])
+def test_gradients_are_to_be_reduced_in_buckets_where_ddp_has_them(
+    tmp_path: Path, body: Body, ddp: bool
+) -> None:
+    said = advice(tmp_path, body, ddp)
+    assert "larger pieces" in said and ("gradient buckets" in said) is ddp
 
 
 def test_what_has_no_backward_pass_has_no_gradients(tmp_path: Path) -> None:

@@ -115,15 +115,17 @@ def test_without_communication_it_is_not_looked_for(tmp_path: Path):
     assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("starts late").any()
 
 
-@pytest.mark.parametrize("trains", [False, True])
-def test_gradient_buckets_are_advised_only_where_a_backward_pass_is_recorded(
-    tmp_path: Path, trains: bool
+@pytest.mark.parametrize(("trains", "ddp"), [(False, True), (True, True), (True, False)])
+def test_gradient_buckets_are_advised_only_where_ddp_and_a_backward_pass_are_recorded(
+    tmp_path: Path, trains: bool, ddp: bool
 ) -> None:
     def body(program: Program) -> None:
+        if ddp:
+            program.operator("torch.distributed.ddp.reducer::copy_bucket_to_grad", US)
         for _ in range(10):
             program.operator("AddmmBackward0" if trains else "aten::addmm", US)
         launched_late(program)
 
     rows = overview(loop(body).open(tmp_path)).set_index("topic")
     advice = str(rows.loc["late_collective", "suggestion"])
-    assert ("gradient bucket" in advice) is trains and "no host work between the two" in advice
+    assert ("gradient bucket" in advice) is (trains and ddp) and "no host work between the two" in advice

@@ -94,7 +94,7 @@ def test_a_late_rank_and_the_bubble_are_told_apart(tmp_path):
     rows = told(overview(trace))
     assert set(rows.index) == {"straggler", "pipeline_bubble"}
     assert "besides waiting for late ranks" in rows.loc["pipeline_bubble", "text"]
-    assert "stage 2 takes longest" in rows.loc["pipeline_bubble", "text"]
+    assert "Stage 2 takes longest" in rows.loc["pipeline_bubble", "text"]
     exposed = inputs.temporal.set_index("rank")["exposed_communication_ns"]
     straggling = inputs.waits[inputs.waits["culprit"] == 2].groupby("rank")["wait_ns"].sum()
     straggling = straggling.reindex(exposed.index, fill_value=0).clip(upper=exposed)

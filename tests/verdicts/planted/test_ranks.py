@@ -52,7 +52,7 @@ class Case:
         never: what none of the sentences between ranks may contain.
         unknown: whom the ranks wait for cannot be told, and that is said.
         without: ranks whose files are missing.
-        bubbles: what communication costs is in sends and receives: no advice about buckets.
+        bubbles: what communication costs is in sends and receives: other advice.
     """
 
     play: Callable[[], Play]
@@ -248,7 +248,7 @@ CASES |= {
     "half_of_the_ranks_are_slow": Case(
         lambda: Play(data_parallel(among(8, _4=SLOW, _5=SLOW, _6=SLOW, _7=SLOW), steps=8)),
         {"mutual_waiting": None, "slow_kernels": 4},
-        {"mutual_waiting": ("nearly all of it is for ranks ",), "slow_kernels": ("So do ranks 5, 6 and 7.",)},
+        {"mutual_waiting": ("Nearly all of it is for ranks ",), "slow_kernels": ("So do ranks 5, 6 and 7.",)},
         ("changes from step to step",),
     ),
     "data_parallel_of_2_slow": Case(
@@ -317,7 +317,7 @@ CASES |= {
     "balanced_pipeline_of_4": Case(
         lambda: Play(pipeline(among(4))),
         {"mutual_waiting": None},
-        {"mutual_waiting": ("no rank stands out",)},
+        {"mutual_waiting": ("No rank stands out",)},
         ("slower", "for rank"),
     ),
     "balanced_pipeline_of_3": Case(
@@ -415,7 +415,7 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
         assert COSTS in texts["straggler"]
     if "exposed_communication" in texts:
         advice = found.set_index("topic")["suggestion"]["exposed_communication"]
-        told = [word in advice for word in ("microbatches", "buckets")]
+        told = [word in advice for word in ("microbatches", "a process group of fewer ranks")]
         assert told == [case.bubbles, not case.bubbles]
         included = "waiting for other ranks included" in texts["exposed_communication"]
         assert advice.startswith("Record all ranks first") == (included and bool(case.without))

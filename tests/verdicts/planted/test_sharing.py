@@ -63,7 +63,7 @@ def test_what_communication_costs_the_kernels_beside_it(tmp_path: Path) -> None:
     found = slowed_by_communication(Inputs(trace, Scope()))
     assert found is not None
     assert found.cost_ns == pytest.approx(lost, rel=0.03)
-    assert "36 compute kernels take 1.40 times as long beside communication" in found.text
+    assert "36 compute kernels take 1.40 times as long beside communication" in str(found.text)
     assert found.evidence.name == GEMM
     row = overview(trace).set_index("topic").loc["slowed_by_communication"]
     assert (row["severity"], row["kind"]) == ("warning", "comm_comp_overlap")

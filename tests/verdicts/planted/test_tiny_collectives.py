@@ -117,7 +117,10 @@ def opened(program: Rank, folder: Path) -> Trace:
 
 @pytest.mark.parametrize(
     ("body", "operation", "advice"),
-    [(many_small, "allreduce", "bucket_cap_mb"), (many_gathers, "allgather", "Gather one flattened tensor")],
+    [
+        (many_small, "allreduce", "Flatten them into one tensor"),
+        (many_gathers, "allgather", "Gather one flattened tensor"),
+    ],
 )
 def test_many_small_ones(body: Callable[[Rank], None], operation: str, advice: str, tmp_path: Path):
     frame = overview(opened(loop(body), tmp_path))
@@ -127,7 +130,10 @@ def test_many_small_ones(body: Callable[[Rank], None], operation: str, advice: s
     assert f"20 {operation}s a step among 2 ranks send at most 4.00 KiB each" in row["text"]
     assert "of their transfer is latency (30.0 µs each)" in row["text"]
     assert advice in row["suggestion"]
-    assert row["section"] == "unknown"
+    assert "bucket" not in row["suggestion"] and "FSDP" not in row["suggestion"]  # nothing wraps the model
+    assert not row["method"]
+    start, end = row["start_ns"], row["end_ns"]
+    assert end - start == each  # one of them, whole
 
 
 @pytest.mark.parametrize("body", [few_small, small_but_hidden, many_large, one_size, no_line])

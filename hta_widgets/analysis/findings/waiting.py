@@ -1,0 +1,83 @@
+"""When ranks wait for each other in communication that nothing hides, and when they transfer in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.finding import Evidence
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+
+def waiting_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
+    """When each of these ranks waits with nothing hiding it; {} where ranks are too many to be held."""
+    waits, exposed = _waits(inputs), exposed_of(inputs, ranks)
+    return {rank: time & waits[rank] for rank, time in exposed.items() if rank in waits}
+
+
+def transferring_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
+    """When each of these ranks communicates without computing or waiting; {} likewise."""
+    waits, exposed = _waits(inputs), exposed_of(inputs, ranks)
+    return {rank: time - waits[rank] if rank in waits else time for rank, time in exposed.items()}
+
+
+def exposed_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
+    """When each of these ranks communicates without computing, in the judged time; {} likewise."""
+    return inputs.when(ranks, lambda rank: _exposed(inputs, rank))
+
+
+def exposed_runs(inputs: Inputs, kernels: pd.DataFrame) -> dict[int, Intervals]:
+    """When these kernels (rank, start_ns, end_ns) run without compute, in the judged time, by rank."""
+    found = {}
+    for key, rows in kernels.groupby("rank"):
+        rank = int(str(key))
+        runs = Intervals.union(*(rows[edge].to_numpy(np.int64) for edge in ("start_ns", "end_ns")))
+        found[rank] = _exposed(inputs, rank) & runs
+    return found
+
+
+def evidence_of(
+    inputs: Inputs, lost: Mapping[int, Intervals], classes: Iterable[EventClass], rank: int | None, name: str
+) -> Evidence:
+    """The longest stretch of a loss, on its rank, and the device work of these classes that takes most of it.
+
+    Args:
+        rank, name: what the finding is about.
+    """
+    longest = {each: int((time.end - time.start).max()) for each, time in lost.items() if len(time)}
+    if not longest:
+        return Evidence(rank=rank, name=name)
+    of_rank = max(longest, key=lambda each: longest[each])
+    time, rank_trace = lost[of_rank], inputs.trace.rank(of_rank)
+    at = int((time.end - time.start).argmax())
+    start, end = int(time.start[at]), int(time.end[at])
+    rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.event_class, list(classes)))
+    inside = np.minimum(rank_trace.end[rows], end) - np.maximum(rank_trace.start[rows], start)
+    event = int(rank_trace.event_id[rows[int(inside.argmax())]])
+    return Evidence(rank=rank, name=name, event_rank=of_rank, event_id=event, span=(start, end))
+
+
+def _exposed(inputs: Inputs, rank: int) -> Intervals:
+    exposed = busy(inputs.trace.rank(rank), inputs.scope).exposed_communication
+    return exposed & inputs.judged_time(rank)
+
+
+def _waits(inputs: Inputs) -> dict[int, Intervals]:
+    """From the start of each kernel until its transfer begins, by rank."""
+    found = inputs.collectives
+    found = found[found["transfer_ns"].notna()]
+    times = {}
+    for rank, rows in found.groupby("rank"):
+        start = rows["start_ns"].to_numpy(np.int64)
+        waited = rows["dur_ns"].to_numpy(np.int64) - rows["transfer_ns"].to_numpy(np.int64)
+        times[int(str(rank))] = Intervals.union(start, start + waited)
+    return times
