@@ -110,6 +110,7 @@ class Trace:
         classes: Classes | None = None,
         memory_limit: int | None = None,
         recording: Which = None,
+        repair: bool = True,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -144,6 +145,8 @@ class Trace:
             recording: of several recordings in one folder (`recordings`: jobs, or one job at several times)
                 the one to open, by its name or its place. Default: the last; all of them, as ranks, where the
                 files do not say for certain that they are several.
+            repair: records whose times cannot be true, such as two kernels at once on one in-order queue, are
+                estimated from like ones or left out, and listed in `records`. False believes everything.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read, or no such `recording`.
@@ -163,11 +166,12 @@ class Trace:
         if client is not None:
             from hta_widgets.trace.far import FarTrace  # which is made of this
 
-            return FarTrace.open_on(client, path, cache, progress, clock, classes, recording)
+            return FarTrace.open_on(client, path, cache, progress, clock, classes, recording, repair)
         memory = Memory(default_limit() if memory_limit is None else memory_limit)
         found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
-        read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
+        read_one = partial(open_rank, memory=memory, repair=repair)
+        read, failed = read_all(found.files, cache, progress, read_one=read_one)
         failed = found.failed | failed
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
