@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hta_widgets.formatting import brief, counted, duration, percent
+from hta_widgets.formatting import brief, byte_size, counted, duration, percent
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.health_finding import Finding
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.records.allocator import allocator_faults
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.recorder import recorder_of
 
@@ -40,6 +41,7 @@ def record_findings(rank_trace: RankTrace) -> list[Finding]:
         *_incomplete_steps(rank_trace),
         *_processes(rank_trace),
         *_whole_microseconds(rank_trace),
+        *_memory_events(rank_trace),
     ]
 
 
@@ -135,7 +137,8 @@ def _without_call(rank_trace: RankTrace) -> list[Finding]:
     findings = []
     uncalled = rank_trace.losses.uncalled
     unlinked = rows[~own_id] if has_calls else rows[:0]
-    earlier = len(rows) - len(unlinked) - (len(uncalled) if has_calls else 0)
+    unseen = rank_trace.losses.unseen
+    earlier = len(rows) - len(unlinked) - (len(uncalled) + len(unseen) if has_calls else 0)
     if earlier:
         detail = (
             f"device events launched before the recording began ({percent(100.0 * earlier / total)} of all)"
@@ -151,6 +154,12 @@ def _without_call(rank_trace: RankTrace) -> list[Finding]:
         detail = f"device events in the middle whose launching call is missing, such as {example}"
         remedy = "open the file as the profiler wrote it; if it is, record fewer steps at a time"
         findings.append(Finding(rank_trace.rank, "warning", "calls_lost", len(uncalled), detail, remedy))
+    if has_calls and len(unseen):
+        example = brief(rank_trace.names[rank_trace.name[unseen[0]]])
+        detail = f"device events none of whose launches was recorded, such as {example}"
+        remedy = "update PyTorch: before 2.1 it did not record driver calls, which launch Triton's kernels"
+        severity = "warning" if len(unseen) > 0.01 * total else "info"
+        findings.append(Finding(rank_trace.rank, severity, "launches_unseen", len(unseen), detail, remedy))
     if len(unlinked):
         detail = "device events without an id of their own: which call launched them is unknown"
         findings.append(Finding(rank_trace.rank, "info", "unlinked", len(unlinked), detail))
@@ -208,3 +217,33 @@ def _whole_microseconds(rank_trace: RankTrace) -> list[Finding]:
             rank_trace.rank, "info", "whole_microseconds", count, detail, "PyTorch 2.4 and later write ns"
         )
     ]
+
+
+def _memory_events(rank_trace: RankTrace) -> list[Finding]:
+    table, faults = rank_trace.table, allocator_faults(rank_trace.table)
+    findings = []
+    if len(faults.contradictory):
+        event = int(faults.contradictory[0])
+        at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
+        detail = f"memory events whose numbers contradict each other, left out; the first at {at}"
+        remedy = recorder_of(rank_trace).update
+        count = len(faults.contradictory)
+        findings.append(Finding(rank_trace.rank, "warning", "memory_contradiction", count, detail, remedy))
+    if len(faults.gaps):
+        at = duration(int(table.ints("start_ns")[faults.gaps[0]]) - rank_trace.offset_ns)
+        detail = f"places where memory events are missing before the next one; the first at {at}"
+        remedy = "record fewer steps at a time; totals are right, owners and lifetimes may not be"
+        findings.append(Finding(rank_trace.rank, "warning", "memory_gaps", len(faults.gaps), detail, remedy))
+    if len(faults.refused):
+        event = int(faults.refused[0])
+        requested, held = (table.ints(name)[event] for name in ("alloc_bytes", "total_allocated_bytes"))
+        at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
+        detail = (
+            f"requests that the allocator refused: {byte_size(int(requested))} at {at}, with "
+            f"{byte_size(max(0, int(held)))} allocated"
+        )
+        remedy = "see the memory timeline for what held the rest"
+        findings.append(
+            Finding(rank_trace.rank, "warning", "out_of_memory", len(faults.refused), detail, remedy)
+        )
+    return findings

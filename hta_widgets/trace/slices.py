@@ -68,20 +68,22 @@ def find_slices(table: EventTable, repair: bool = True) -> Slices:
     """
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
     sort = _sorts(table)
+    rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
+    begins_at, lasts = start[rows], dur[rows]
     marked = NOTHING
     if repair:
-        is_complete = (sort >= _USABLE) & (sort <= _ENDLESS)
-        marked, begins_at, lasts = pass_over(table, is_complete, sort == _USABLE)
+        unusable = np.flatnonzero((sort > _USABLE) & (sort < _BEGIN))
+        marked, estimated_start, estimated_dur = pass_over(table, rows, begins_at, unusable)
     if len(marked):
         start, dur = start.copy(), dur.copy()
-        start[marked.rows], dur[marked.rows] = begins_at, lasts
+        start[marked.rows], dur[marked.rows] = estimated_start, estimated_dur
         sort[marked.rows] = np.where(marked.excluded, _OTHER, _USABLE)
+        rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
+        begins_at, lasts = start[rows], dur[rows]
     problems = [
         Problem(check, "warning", int((sort == kind).sum()), None, detail)
         for kind, check, detail in _UNUSABLE
     ]
-    rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
-    begins_at, lasts = start[rows], dur[rows]
     begun = np.flatnonzero(sort >= _BEGIN)
     unmatched_ends, unfinished = 0, np.empty(0, np.int32)
     if len(begun):

@@ -43,7 +43,7 @@ def test_faults(tmp_path):
     assert found == {
         "negative_duration": 1,
         "absurd_duration": 1,
-        "calls_lost": 1,  # after launched work of its stream; MTIA's engines need no call
+        "launches_unseen": 1,  # after launched work of its stream; MTIA's engines need no call
         "lost_launches": 1,
         "incomplete_steps": 1,  # the step of the launch whose work is missing
         "device_before_launch": 1,

@@ -71,6 +71,8 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     marked, losses = rank_trace.slices.marked, rank_trace.losses
     if not len(marked) and not len(losses.lost):
         return []
+    if not rank_trace.is_device.any() and not len(marked):
+        return []  # nothing is said of a device that has no records at all
     frame = rank_trace.announced
     start, end = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
     count = len(frame)
@@ -91,9 +93,7 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     is_open = np.zeros(count, np.bool_)
     is_open[at[(marked.mark == Mark.UNFINISHED) & (at >= 0)]] = True
     numbers = frame["iteration"].to_numpy(np.int64)
-    # a step in which something is missing, though nothing tells how long anything takes, is in doubt as well
-    unknown = (lost + untimed > 0) & (len(work) == 0)
-    wrong = (doubt > _LIMIT * np.maximum(end - start, 1)) | is_open | unknown
+    wrong = (doubt > _LIMIT * np.maximum(end - start, 1)) | is_open
     return [
         DoubtfulStep(
             int(numbers[i]), int(start[i]), int(end[i]), int(doubt[i]), int(lost[i]),

@@ -42,7 +42,9 @@ class Losses:
         lost: the unanswered ones that are neither captured nor accounted for by work without an id.
         took: int64 ns that the work of each lost launch would take.
         unlinked: device records without an id of their own, which could be the work of any launch.
-        uncalled: rows of device work without a call though its queue had begun with work that has one.
+        uncalled: rows of device work without a call though its queue had begun with work that has one, and
+            though calls of the same work are recorded elsewhere.
+        unseen: the same of work none of whose calls is recorded: of a kind that the recorder does not see.
         captures: int64[k, 2], when streams were captured, ns.
         leading, trailing: how many launches are lost in a row at the start and at the end.
     """
@@ -54,6 +56,7 @@ class Losses:
     took: Int64
     unlinked: int
     uncalled: Int64
+    unseen: Int64
     captures: Int64
     leading: int
     trailing: int
@@ -75,7 +78,7 @@ def losses_of(rank_trace: RankTrace) -> Losses:
     in_turn = is_lost[launches[np.argsort(rank_trace.start[launches], kind="stable")]]
     return Losses(
         launches, unanswered, unanswered[inside], lost, _would_take(rank_trace, lost), unlinked,
-        _uncalled(rank_trace), captures, _run(in_turn), _run(in_turn[::-1]),
+        *_uncalled(rank_trace), captures, _run(in_turn), _run(in_turn[::-1]),
     )  # fmt: skip
 
 
@@ -179,18 +182,22 @@ def _operators(rank_trace: RankTrace) -> Int64:
     return np.where(external[rows][at] == external, rank_trace.name[rows][at], -1).astype(np.int64)
 
 
-def _uncalled(rank_trace: RankTrace) -> Int64:
-    """Device work with an id but no call, after work of its queue whose call is recorded."""
+def _uncalled(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """Device work with an id but no call, after work of its queue whose call is recorded: dropped, unseen."""
     orphans = rank_trace.is_device & (rank_trace.launch < 0) & (rank_trace.correlation > 0)
     rows = np.flatnonzero(orphans)
     if not len(rows) or not (rank_trace.launch >= 0).any():
-        return rows[:0]
+        return rows[:0], rows[:0]
     early = np.zeros(rank_trace.n, np.bool_)
     early[rank_trace.earlier_work] = True
     linked = np.flatnonzero(rank_trace.launch >= 0)
     begun = np.isin(rank_trace.thread[rows], rank_trace.thread[linked])
     strict = np.array([category_of(text).strict for text in rank_trace.categories], np.bool_)
-    return rows[~early[rows] & begun & ~strict[rank_trace.category[rows]]]
+    rows = rows[~early[rows] & begun & ~strict[rank_trace.category[rows]]]
+    seen = np.zeros(len(rank_trace.names), np.bool_)
+    seen[rank_trace.name[linked]] = True
+    is_seen = seen[rank_trace.name[rows]]
+    return rows[is_seen], rows[~is_seen]
 
 
 def _run(lost: Bool) -> int:

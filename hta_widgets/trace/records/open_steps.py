@@ -13,32 +13,30 @@ from hta_widgets.trace.step_names import profiler_step, serving_step
 __all__ = ["open_steps"]
 
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
 
 
-def open_steps(table: EventTable, is_annotation: Bool, untimed: Int64) -> tuple[Marked, Int64, Int64]:
+def open_steps(table: EventTable, notes: Int32, untimed: Int32) -> tuple[Marked, Int64, Int64]:
     """Steps without an end: until the next step of their thread, else until the last event of the file.
 
     Args:
         table: the events.
-        is_annotation: annotations that are complete events.
+        notes: annotations that are complete events.
         untimed: rows whose times mean nothing.
     """
     nothing = np.empty(0, np.int64)
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
-    is_open = is_annotation & (start != NULL) & (dur <= 0)  # NULL is negative
-    is_open[untimed] = False
-    if not is_open.any():
+    notes = notes[start[notes] != NULL]
+    if not (dur[notes] <= 0).any():  # NULL is negative
         return NOTHING, nothing, nothing
     names, code = table.dictionary("name"), table.codes("name")
-    notes = np.flatnonzero(is_annotation)
     is_step = np.zeros(len(names) + 1, np.bool_)
     for name in np.unique(code[notes]).tolist():
         is_step[name] = name >= 0 and (
             profiler_step(names[name]) is not None or serving_step(names[name]) is not None
         )
-    steps = notes[is_step[code[notes]] & (start[notes] != NULL)]
-    rows = steps[is_open[steps]]
+    steps = notes[is_step[code[notes]] & ~np.isin(notes, untimed)]
+    rows = steps[dur[steps] <= 0]
     if not len(rows):
         return NOTHING, nothing, nothing
     timed = (start != NULL) & (dur >= 0) & (dur < 1 << 62)

@@ -13,35 +13,37 @@ from hta_widgets.trace.records.open_steps import open_steps
 from hta_widgets.trace.records.queues import mark_impossible_ends
 from hta_widgets.trace.records.starts import mark_early_starts
 from hta_widgets.trace.records.untimed import far_away, mark_untimed, place_untimed
-from hta_widgets.trace.records.work import work_of
+from hta_widgets.trace.records.work import CALL, DEVICE, NOTE, Codes, work_of
 
 __all__ = ["pass_over"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+_NO_KIND = 0
 
 
-def pass_over(table: EventTable, is_complete: Bool, is_usable: Bool) -> tuple[Marked, Int64, Int64]:
+def pass_over(table: EventTable, rows: Int32, start: Int64, unusable: Int64) -> tuple[Marked, Int64, Int64]:
     """The records of a file whose times cannot be true, and what is taken for their start and length, ns.
 
     Args:
         table: the events.
-        is_complete: complete events; is_usable: those of them whose times are plausible by themselves.
+        rows: those that are complete and plausible by themselves, ascending; start: when they begin.
+        unusable: complete events that are not.
     """
-    kinds = [category_of(text) for text in table.dictionary("category")]
-    category = table.codes("category")
-    slices = np.flatnonzero(is_usable)
-    start, dur = table.ints("start_ns"), table.ints("dur_ns")
-    is_device = np.array([*(kind.device for kind in kinds), False], np.bool_)
-    is_note = np.array([*(kind.event_class == EventClass.ANNOTATION for kind in kinds), False], np.bool_)
-    far = slices[far_away(start[slices], is_device[category[slices]], is_note[category[slices]])]
-    parts = [_of_host(table, far[~is_device[category[far]]]), _of_device(table, is_complete, is_usable, far)]
-    parts.append(open_steps(table, is_complete & is_note[category], far))
-    rows = np.concatenate([part[0].rows for part in parts])
-    if not len(rows):
-        return NOTHING, start[:0], dur[:0]
-    order = np.argsort(rows, kind="stable")
+    lut = np.array([_kind(text) for text in table.dictionary("category")] + [_NO_KIND], np.uint8)
+    kind = lut[table.codes("category")]
+    of_row = kind if len(rows) == table.n else kind[rows]
+    far = rows[far_away(start, of_row == DEVICE, of_row == NOTE)]
+    device = rows[of_row == DEVICE]
+    parts = [
+        _of_host(table, far[kind[far] != DEVICE]),
+        _of_device(table, kind, device, unusable[kind[unusable] == DEVICE], far),
+        open_steps(table, np.sort(np.append(rows[of_row == NOTE], unusable[kind[unusable] == NOTE])), far),
+    ]
+    events = np.concatenate([part[0].rows for part in parts])
+    if not len(events):
+        return NOTHING, start[:0], start[:0]
+    order = np.argsort(events, kind="stable")
     joined = Marked(
         *(np.concatenate([vars(part[0])[name] for part in parts])[order] for name in vars(NOTHING))
     )
@@ -49,7 +51,14 @@ def pass_over(table: EventTable, is_complete: Bool, is_usable: Bool) -> tuple[Ma
     return joined, begins, lasts
 
 
-def _of_host(table: EventTable, far: Int64) -> tuple[Marked, Int64, Int64]:
+def _kind(category: str) -> int:
+    known = category_of(category)
+    if known.device:
+        return DEVICE
+    return {EventClass.RUNTIME: CALL, EventClass.ANNOTATION: NOTE}.get(known.event_class, _NO_KIND)
+
+
+def _of_host(table: EventTable, far: Int32) -> tuple[Marked, Int64, Int64]:
     """Host records without a time: nothing says when they ran."""
     start, dur = table.ints("start_ns")[far], table.ints("dur_ns")[far]
     mark = np.full(len(far), Mark.NO_TIME, np.uint8)
@@ -66,12 +75,11 @@ def _of_host(table: EventTable, far: Int64) -> tuple[Marked, Int64, Int64]:
 
 
 def _of_device(
-    table: EventTable, is_complete: Bool, is_usable: Bool, far: Int64
+    table: EventTable, kind: Codes, device: Int32, unusable: Int64, far: Int32
 ) -> tuple[Marked, Int64, Int64]:
-    if len(far):  # what carries no time launches nothing at any time
-        is_usable = is_usable.copy()
-        is_usable[far] = False
-    work = work_of(table, is_complete, is_usable)
+    if len(unusable) or len(far):
+        device = np.sort(np.append(device, unusable)).astype(np.int32)
+    work = work_of(table, kind, device, np.append(unusable, far))
     nothing = np.empty(0, np.int64)
     if work is None:
         return NOTHING, nothing, nothing

@@ -15,10 +15,14 @@ from hta_widgets.trace.ordering import order_in_groups, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["Work", "launching", "work_of"]
+__all__ = ["CALL", "DEVICE", "NOTE", "Codes", "Work", "launching", "work_of"]
 
+Codes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+
+DEVICE, CALL, NOTE = 1, 2, 3
+"""Kinds of events: device work, calls of a runtime or driver, annotations."""
 
 # Calls of CUDA, HIP, SYCL, Level Zero, MUSA and MTIA that each put a kernel, a graph or a copy on a queue.
 _ANSWERED = re.compile(
@@ -35,7 +39,7 @@ _NEVER = re.compile(
 def launching(codes: npt.NDArray[np.int32], names: list[str]) -> Bool:
     """Which calls device work always follows, unless a stream is being captured; by their names."""
     found = np.zeros(len(names) + 1, np.bool_)
-    for code in unique(codes).tolist():
+    for code in (np.flatnonzero(np.bincount(codes + 1)) - 1).tolist():  # few differ
         found[code] = code >= 0 and bool(_ANSWERED.search(names[code])) and not _NEVER.search(names[code])
     return found[codes]
 
@@ -137,45 +141,50 @@ class Work:
         return ["" if call < 0 or codes[call] < 0 else names[codes[call]] for call in calls]
 
 
-def work_of(table: EventTable, is_complete: Bool, is_usable: Bool) -> Work | None:
+def work_of(table: EventTable, kind: Codes, rows: npt.NDArray[np.int32], untimed: Int64) -> Work | None:
     """The device records of a file; None without any.
 
     Args:
         table: the events.
-        is_complete: those that are complete events; is_usable: of which the times are plausible.
+        kind: what each is: `DEVICE`, `CALL`, `NOTE` or something else.
+        rows: the device records, ascending.
+        untimed: events whose times mean nothing.
     """
-    kinds = [category_of(text) for text in table.dictionary("category")]
-    category = table.codes("category")
-    is_device = np.array([*(kind.device for kind in kinds), False], np.bool_)[category] & is_complete
-    rows = np.flatnonzero(is_device)
     if not len(rows):
         return None
-    is_call = np.array([*(kind.event_class == EventClass.RUNTIME for kind in kinds), False], np.bool_)[
-        category
-    ]
-    correlated, ids = table.sparse("correlation")
-    usable = is_call[correlated] & is_usable[correlated] & (ids != 0) & (ids != NULL)
-    calls, call_ids = correlated[usable], ids[usable]
-    correlation = np.full(len(rows), NULL, np.int64)
-    place = np.full(table.n, -1, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    at = place[correlated]
-    correlation[at[at >= 0]] = ids[at >= 0]
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
+    events, ids = table.sparse("correlation")
+    of_event = kind[events]
+    of_call = np.flatnonzero(of_event == CALL)
+    calls, call_ids = events[of_call], ids[of_call]
+    if not (has_id := (call_ids != 0) & (call_ids != NULL)).all():
+        calls, call_ids = calls[has_id], call_ids[has_id]
+    known = ~np.isin(rows, untimed) if len(untimed) else np.ones(len(rows), np.bool_)
+    if len(untimed):
+        is_timed = ~np.isin(calls, untimed)
+        calls, call_ids = calls[is_timed], call_ids[is_timed]
+    correlation = np.full(len(rows), NULL, np.int64)
+    of_work = np.flatnonzero(of_event == DEVICE)
+    numbered = events[of_work]
+    if np.array_equal(numbered, rows):
+        correlation = ids[of_work].astype(np.int64)
+    else:
+        at = np.minimum(np.searchsorted(rows, numbered), len(rows) - 1)
+        found = rows[at] == numbered
+        correlation[at[found]] = ids[of_work][found]
     is_launch = launching(table.codes("name")[calls], table.dictionary("name"))
-    found = first_calls(correlation, call_ids, start[calls], is_launch)
-    call = np.append(calls, np.int32(-1)).astype(np.int64)[found]
+    first = first_calls(correlation, call_ids, start[calls], is_launch)
+    call = np.append(calls, np.int32(-1)).astype(np.int64)[first]
     called = np.where(call >= 0, start[call], NULL)
     return Work(
-        table, rows.astype(np.int32), start[rows], dur[rows], is_usable[rows], correlation, call, called,
-        _processes(table, calls),
-    )  # fmt: skip
+        table, rows, start[rows], dur[rows], known, correlation, call, called, _processes(table, calls)
+    )
 
 
 def _processes(table: EventTable, calls: npt.NDArray[np.int32]) -> list[int]:
     """The processes that both run operators and launch: one, or the file is of several programs."""
     pid = table.codes("pid")
-    calling: list[int] = unique(pid[calls]).tolist()
+    calling: list[int] = (np.flatnonzero(np.bincount(pid[calls] + 1)) - 1).tolist()
     if len(calling) < 2:
         return calling
     kinds = [category_of(text).event_class == EventClass.HOST_OP for text in table.dictionary("category")]
