@@ -41,12 +41,13 @@ class Peers:
         return found
 
     def error(self, positions: Int64) -> Int64:
-        """How far the length of each may be from its peers', ns: the range that most of them keep to, and no
-        more than the estimates of real records are off.
+        """How far the length of each may be from the estimate, ns: what estimates of real records are off by,
+        more where its peers spread more, and nothing where all of them take the same time.
         """
-        spread = self.quantile(positions, 0.9) - self.quantile(positions, 0.1)
+        most = self.quantile(positions, 0.9) - self.quantile(positions, 0.1)
+        every = self.quantile(positions, 1.0) - self.quantile(positions, 0.0)
         off = (_ESTIMATE_ERROR * self.quantile(positions, 0.5)).astype(np.int64)
-        error: Int64 = np.minimum(spread, off)
+        error: Int64 = np.minimum(np.maximum(most, off), every)
         return error
 
     def _between(self, positions: Int64) -> tuple[Int64, Int64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.peers import ENOUGH, Peers
 from hta_widgets.trace.records.work import Work
@@ -97,12 +98,13 @@ def place_untimed(work: Work) -> None:
     queue = work.queue[order]
     is_known = work.is_sound[order]
     following = _next_known(is_known)
+    free = _free_before(work)
     start, dur, called = work.start, work.dur, work.called
     for place in np.flatnonzero(~is_known).tolist():
         at, following_place = int(order[place]), int(following[place])
         if at not in took or following_place < 0 or queue[following_place] != queue[place]:
             continue
-        begin = int(called[at]) + _LAUNCH_NS
+        begin = max(int(called[at]) + _LAUNCH_NS, int(free[order[following_place]]))
         if place and queue[place - 1] == queue[place]:
             before = int(order[place - 1])
             if work.excluded[before]:
@@ -112,6 +114,17 @@ def place_untimed(work: Work) -> None:
         if room < 0:
             continue
         start[at], dur[at], work.excluded[at] = begin, min(took[at], room), False
+
+
+def _free_before(work: Work) -> Int64:
+    """When all sound work that its queue ran before each sound record had ended, also work without a call."""
+    at = work.by_queue[work.is_sound[work.by_queue]]
+    free = np.full(len(work.rows), NULL, np.int64)
+    queue, end = work.queue[at], work.start[at] + work.dur[at]
+    edges = np.flatnonzero(np.append(True, queue[1:] != queue[:-1])).tolist() if len(at) else []
+    for first, last in zip(edges, [*edges[1:], len(at)], strict=True):
+        free[at[first + 1 : last]] = np.maximum.accumulate(end[first : last - 1])
+    return free
 
 
 def _next_known(is_known: Bool) -> Int64:
