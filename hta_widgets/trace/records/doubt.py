@@ -1,7 +1,7 @@
 """Steps whose records are not whole: how much device time of each is missing or estimated.
 
-The limit is where claims begin to move on real recordings: beyond half a percent of a step in doubt, its
-busy and idle shares can be off by half a point.
+The limits are where claims begin to move on real recordings: beyond half a percent of a step in doubt, its
+busy and idle shares can be off by half a point, and beyond a percent of its device time the sums by as much.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ __all__ = ["DoubtfulStep", "doubtful_steps"]
 
 Int64 = npt.NDArray[np.int64]
 
-_LIMIT = 0.005
+_OF_STEP = 0.005
+_OF_WORK = 0.01
+# How long the work of a launch takes to begin on an idle device.
+_LAUNCH_NS = 4_000
 # What a record without peers may have taken.
 _LONG = 0.95
 
 
 @dataclass(frozen=True)
 class DoubtfulStep:
-    """A step of which more than `_LIMIT` is in doubt, or which has no end.
+    """A step of which too much is in doubt, or which has no end.
 
     Attributes:
         iteration: its number.
@@ -77,7 +80,6 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     start, end = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
     count = len(frame)
     doubt = np.zeros(count)
-    lost = _add(doubt, windows_of(rank_trace.start[losses.lost], start, end), losses.took)
     of_device = _is_device(rank_trace, marked.rows)
     row = rank_trace.row_of_event[marked.rows]
     placed = np.where(marked.placed == NULL, NULL, marked.placed - rank_trace.offset_ns)
@@ -86,14 +88,25 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     estimated = _add(doubt, at[estimates], marked.error[estimates])
     work = rank_trace.dur[rank_trace.is_device]
     long = int(np.quantile(work, _LONG)) if len(work) else 0
-    out = of_device & marked.excluded
-    untimed = _add(doubt, at[out], np.full(int(out.sum()), long))
-    nowhere = int((out & (marked.placed == NULL) & ~_of_untimed_calls(rank_trace)).sum())
+    out = of_device & marked.excluded & (marked.placed != NULL)
+    missing = np.concatenate([rank_trace.start[losses.lost], placed[out]])
+    took = np.concatenate([losses.took, np.full(int(out.sum()), long)])
+    begins, ends = _would_run(rank_trace, missing, took)
+    steps_of = np.stack([windows_of(times, start, end) for times in (missing, begins, ends - 1)])
+    lost, untimed = (_count(steps_of[:, part], count) for part in _parts(len(losses.lost), len(missing)))
+    for i, steps in enumerate(steps_of.T):
+        for step in {*steps.tolist()} - {-1}:
+            doubt[step] += took[i]
+    is_nowhere = of_device & marked.excluded & (marked.placed == NULL) & ~_of_untimed_calls(rank_trace)
+    nowhere = int(is_nowhere.sum())
     doubt += nowhere * long / max(count, 1)
     is_open = np.zeros(count, np.bool_)
     is_open[at[(marked.mark == Mark.UNFINISHED) & (at >= 0)]] = True
     numbers = frame["iteration"].to_numpy(np.int64)
-    wrong = (doubt > _LIMIT * np.maximum(end - start, 1)) | is_open
+    done = np.zeros(count)
+    _add(done, windows_of(rank_trace.start[rank_trace.is_device], start, end), work)
+    wrong = (doubt > _OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
+    wrong |= is_open | ((untimed + nowhere > 0) & (len(work) == 0))
     return [
         DoubtfulStep(
             int(numbers[i]), int(start[i]), int(end[i]), int(doubt[i]), int(lost[i]),
@@ -108,6 +121,33 @@ def _add(doubt: npt.NDArray[np.float64], at: npt.NDArray[np.integer], spent: Int
     inside = at >= 0
     np.add.at(doubt, at[inside], spent[inside])
     return np.bincount(at[inside], minlength=len(doubt)).astype(np.int64)
+
+
+def _parts(first: int, n: int) -> tuple[slice, slice]:
+    return slice(0, first), slice(first, n)
+
+
+def _count(steps: npt.NDArray[np.integer], count: int) -> Int64:
+    """In how many columns each step occurs."""
+    found = np.zeros(count, np.int64)
+    for column in steps.T:
+        found[[step for step in {*column.tolist()} if step >= 0]] += 1
+    return found
+
+
+def _would_run(rank_trace: RankTrace, called: Int64, took: Int64) -> tuple[Int64, Int64]:
+    """When missing work would have run: after what was launched before it, in order of launch."""
+    linked = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    linked = linked[np.argsort(rank_trace.start[rank_trace.launch[linked]], kind="stable")]
+    launched = rank_trace.start[rank_trace.launch[linked]]
+    free = np.append(NULL, np.maximum.accumulate(rank_trace.end[linked]))
+    ready = np.maximum(free[np.searchsorted(launched, called)], called + _LAUNCH_NS)
+    begins = np.zeros(len(called), np.int64)
+    busy = NULL
+    for at in np.argsort(called, kind="stable").tolist():
+        begins[at] = max(int(ready[at]), busy)
+        busy = int(begins[at] + took[at])
+    return begins, begins + took
 
 
 def _is_device(rank_trace: RankTrace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.peers import ENOUGH, Peers
-from hta_widgets.trace.records.work import Work
+from hta_widgets.trace.records.work import Work, each_queue
 
 __all__ = ["mark_impossible_ends"]
 
@@ -99,9 +99,8 @@ def _queued(work: Work) -> _Queued | None:
 def _least_later_end(queued: _Queued) -> Int64:
     """The earliest end of all later runs of each one's queue."""
     least = np.empty(len(queued.end), np.int64)
-    edges = np.flatnonzero(np.append(True, queued.queue[1:] != queued.queue[:-1])).tolist()
-    for first, last in zip(edges, [*edges[1:], len(least)], strict=True):
-        least[first:last] = np.minimum.accumulate(queued.end[first:last][::-1])[::-1]
+    for own in each_queue(queued.queue):
+        least[own] = np.minimum.accumulate(queued.end[own][::-1])[::-1]
     return least[queued.follow]
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
-from hta_widgets.trace.records.work import Work
+from hta_widgets.trace.records.work import Work, each_queue
 
 __all__ = ["mark_early_starts"]
 
@@ -28,6 +29,7 @@ _JUMP_NS = 1_000_000
 # A record that begins so long after the end of its predecessor found its queue empty.
 _EMPTY_NS = 20_000
 _NEIGHBOURS = 5  # on each side
+_ENOUGH = 3
 
 
 def mark_early_starts(work: Work) -> None:
@@ -39,11 +41,9 @@ def mark_early_starts(work: Work) -> None:
         return
     order = work.by_call[known[work.by_call]]
     broken, empty = _against_predecessors(work, order)
-    single = (
-        early
-        & (lag < -_EARLY_NS)
-        & (broken | ((lag < -_JUMP_NS) & ~_shared(work, early & ~broken, known & empty & ~(early & broken))))
-    )
+    is_common = 2 * int(early.sum()) >= int(known.sum())
+    alone = ~_shared(work, lag, known & empty & ~(early & broken), is_common)
+    single = early & (lag < -_EARLY_NS) & (broken | ((lag < -_JUMP_NS) & alone))
     work.mark[single] = Mark.EARLY_START
 
 
@@ -52,9 +52,7 @@ def _against_predecessors(work: Work, order: Int64) -> tuple[Bool, Bool]:
     broken, empty = np.zeros((2, len(work.rows)), np.bool_)
     queue, start = work.queue[order], work.start[order]
     end = start + np.maximum(work.dur[order], 0)
-    edges = np.flatnonzero(np.append(True, queue[1:] != queue[:-1])) if len(order) else order
-    for first, last in zip(edges.tolist(), [*edges[1:].tolist(), len(order)], strict=True):
-        own = slice(first, last)
+    for own in each_queue(queue):
         started = np.append(NULL // 2, np.maximum.accumulate(start[own])[:-1])
         ended = np.append(NULL // 2, np.maximum.accumulate(end[own])[:-1])
         broken[order[own]] = start[own] < started - _TICK_NS
@@ -62,12 +60,20 @@ def _against_predecessors(work: Work, order: Int64) -> tuple[Bool, Bool]:
     return broken, empty
 
 
-def _shared(work: Work, early: Bool, fresh: Bool) -> Bool:
-    """Whether most of the records around each that found their queue empty are early, too: another clock."""
+def _shared(work: Work, lag: Int64, fresh: Bool, otherwise: bool) -> Bool:
+    """Whether a clock explains each early record: most of the records around it that found their queue empty
+    are early, too, and most of those by the same time, for a clock is off by the same for all. `otherwise` is
+    said where hardly any found its queue empty.
+    """
     rows = np.flatnonzero(fresh)
     rows = rows[np.argsort(work.called[rows], kind="stable")]
-    so_far = np.append(0, np.cumsum(early[rows]))
     at = np.searchsorted(work.called[rows], work.called)
-    first, last = np.clip(at - _NEIGHBOURS, 0, len(rows)), np.clip(at + _NEIGHBOURS, 0, len(rows))
-    shared: Bool = (so_far[last] - so_far[first]) >= 0.5 * np.maximum(1, last - first)
-    return shared
+    beyond = np.full(_NEIGHBOURS, np.iinfo(np.int64).max)
+    around = sliding_window_view(np.concatenate([beyond, lag[rows], beyond]), 2 * _NEIGHBOURS)
+    early = (around < -_TICK_NS).sum(1)
+    least = around.min(1)
+    alike = (around <= (least + np.maximum(_JUMP_NS, np.abs(least) // 100))[:, None]).sum(1)
+    neighbours = np.minimum(len(rows), np.arange(len(around)) + _NEIGHBOURS)
+    neighbours -= np.maximum(0, np.arange(len(around)) - _NEIGHBOURS)
+    shared: Bool = (2 * early >= np.maximum(1, neighbours)) & (2 * alike >= early)
+    return np.where(neighbours >= _ENOUGH, shared, otherwise)[at]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.peers import ENOUGH, Peers
-from hta_widgets.trace.records.work import Work
+from hta_widgets.trace.records.work import Work, each_queue
 
 __all__ = ["far_away", "mark_untimed", "place_untimed"]
 
@@ -121,9 +121,8 @@ def _free_before(work: Work) -> Int64:
     at = work.by_queue[work.is_sound[work.by_queue]]
     free = np.full(len(work.rows), NULL, np.int64)
     queue, end = work.queue[at], work.start[at] + work.dur[at]
-    edges = np.flatnonzero(np.append(True, queue[1:] != queue[:-1])).tolist() if len(at) else []
-    for first, last in zip(edges, [*edges[1:], len(at)], strict=True):
-        free[at[first + 1 : last]] = np.maximum.accumulate(end[first : last - 1])
+    for own in each_queue(queue):
+        free[at[own][1:]] = np.maximum.accumulate(end[own][:-1])
     return free
 
 

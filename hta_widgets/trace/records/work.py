@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from hta_widgets.trace.ordering import order_in_groups, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["CALL", "DEVICE", "NOTE", "Codes", "Work", "launching", "work_of"]
+__all__ = ["CALL", "DEVICE", "NOTE", "Codes", "Work", "each_queue", "launching", "work_of"]
 
 Codes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -42,6 +43,12 @@ def launching(codes: npt.NDArray[np.int32], names: list[str]) -> Bool:
     for code in (np.flatnonzero(np.bincount(codes + 1)) - 1).tolist():  # few differ
         found[code] = code >= 0 and bool(_ANSWERED.search(names[code])) and not _NEVER.search(names[code])
     return found[codes]
+
+
+def each_queue(queue: Int64) -> list[slice]:
+    """The stretch of each queue in an order by queues."""
+    edges = np.flatnonzero(np.append(True, queue[1:] != queue[:-1])).tolist() if len(queue) else []
+    return [slice(first, last) for first, last in pairwise([*edges, len(queue)])] if edges else []
 
 
 @dataclass
