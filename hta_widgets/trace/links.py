@@ -42,7 +42,7 @@ def first_calls(wanted: Int64, correlation: Int64, start: Int64, is_launch: Bool
     """Position of the call that launched work with each wanted correlation id, -1 for none.
 
     Several calls may carry an id: a runtime call and the driver call inside it, or a launch and the query
-    beside it. The first to start is taken among those that launch, else among all.
+    beside it. The first to start is taken among those that launch, else among all. The calls have an id.
     """
     if not len(wanted) or not len(correlation):
         return np.full(len(wanted), -1, np.int64)
@@ -54,7 +54,7 @@ def first_calls(wanted: Int64, correlation: Int64, start: Int64, is_launch: Bool
     rows = order[places]
     order[places] = rows[np.lexsort((start[rows], ~is_launch[rows], correlation[rows]))]
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where((ids[at] == wanted) & (wanted != NULL) & (wanted != 0), order[at], -1)
+    return np.where(ids[at] == wanted, order[at], -1)
 
 
 def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, start: Int64) -> Int64:

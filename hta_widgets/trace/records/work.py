@@ -31,10 +31,8 @@ _ANSWERED = re.compile(
     r"(?:LaunchKernel|LaunchCooperativeKernel|KernelLaunch|GraphLaunch|Memcpy|MemBufferCopy|AppendMemoryCopy)",
     re.IGNORECASE,
 )
-# What may rightly have no work: fills are recorded at random, and these only resemble a launch.
-_NEVER = re.compile(
-    r"Memset|Fill|MemcpyToSymbol|MemcpyFromSymbol|HostFunc|MemcpyPeerPtr|Attribute|GraphAdd|Node|Params"
-)
+# What only resembles a launch. Fills are not among the above: their work is recorded at random.
+_NEVER = re.compile(r"MemcpyToSymbol|MemcpyFromSymbol|HostFunc|MemcpyPeerPtr|Attribute|GraphAdd|Node|Params")
 
 
 def launching(codes: npt.NDArray[np.int32], names: list[str]) -> Bool:
