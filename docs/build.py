@@ -42,6 +42,7 @@ CONTENTS = {
         "performance",
         "Scaling <scaling>",
         "Troubleshooting <troubleshooting>",
+        "Can I trust this recording? <recordings>",
         "Trust <trust>",
     ),
     "migration.md": ("hta", "Differences from HTA <differences>"),

@@ -31,6 +31,7 @@ annotation, python, overhead or other |
 | `iteration` | Int64 | iteration it belongs to; for a device event, that of its launch |
 | `parent_id` | Int64 | `event_id` of the enclosing host event on the same thread |
 | `depth` | Int64 | nesting depth on its thread, from 0; null for device events |
+| `mark` | category | what cannot be true about it, "" for nothing: "late_end", ... (`trace.records()`) |
 
 ## Arguments, where the trace has them
 

@@ -13,9 +13,11 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL, Column
 from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.scope import Scope
 
 CORE = ("correlation", "device", "stream")
+MARK_LABELS = [mark.label for mark in Mark]
 CLASS_LABELS = [event_class.label for event_class in EventClass]
 Rows = npt.NDArray[np.int64]
 
@@ -25,7 +27,8 @@ def events_frame(ranks: Sequence[RankTrace], scope: Scope) -> pd.DataFrame:
 
     Columns: rank, event_id (int64), name, category, event_class, pid, tid (category), device, stream
     (Int64), start_ns, end_ns, dur_ns (int64 ns), correlation, launch_id (Int64: event_id of the launching
-    call), iteration, parent_id (Int64: event_id of the caller), depth (Int64), then the argument columns of
+    call), iteration, parent_id (Int64: event_id of the caller), depth (Int64), mark (category: what cannot be
+    true about it, "" for nothing; as in `Trace.records`), then the argument columns of
     `schema.ARGUMENT_COLUMNS` that any of these events has.
     """
     frames = [_of_rank(rank, rank.rows(scope)) for rank in ranks]
@@ -58,6 +61,7 @@ def _of_rank(trace: RankTrace, rows: Rows) -> pd.DataFrame:
         "iteration": _nullable(trace.iteration[rows].astype(np.int64), -1),
         "parent_id": _event_ids(trace, trace.parent[rows]),
         "depth": _nullable(trace.depth[rows].astype(np.int64), -1),
+        "mark": _categorical(trace.mark[rows], MARK_LABELS),
     }
     place = np.full(trace.table.n, -1, np.int32)  # of each event in the frame
     place[event_id[rows]] = np.arange(len(rows), dtype=np.int32)

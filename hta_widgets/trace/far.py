@@ -128,10 +128,10 @@ class There:
 # -- on the workers ----------------------------------------------------------------------------------------
 
 
-def _read(file: TraceFile, cache: Cache) -> list[Part] | Exception:
+def _read(file: TraceFile, cache: Cache, repair: bool) -> list[Part] | Exception:
     """The ranks of a file, or why there are none: one bad file must not fail the other tasks."""
     try:
-        return [Part.of(events) for events in RankEvents.of(read_file(file, cache)).by_rank()]
+        return [Part.of(events) for events in RankEvents.of(read_file(file, cache), repair).by_rank()]
     except (HtaWidgetsError, OSError) as error:
         return error
     except Exception as error:  # those of drivers need not be known to the notebook
@@ -267,12 +267,13 @@ class FarTrace(Trace):
         clock: IterationClock,
         classes: Classes | None,
         recording: Which,
+        repair: bool = True,
     ) -> FarTrace:
         """See `Trace.open`."""
         found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
         files = [_sent(file) for file in found.files]
-        reads = mapped(client, partial(_read, cache=cache), files)
+        reads = mapped(client, partial(_read, cache=cache, repair=repair), files)
 
         def report(done: int) -> None:
             if progress is not None:

@@ -1,21 +1,24 @@
 """The health table: what is wrong, missing or doubtful in a trace, how often, and what to do about it.
 
-The library never repairs silently: whatever it dropped or assumed is listed here.
+The library never repairs silently: whatever it dropped, estimated or assumed is listed here.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, byte_size, duration, encodable, percent
+from hta_widgets.formatting import brief, duration, encodable, percent
 from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
-from hta_widgets.trace.out_of_memory import failed_allocations
+from hta_widgets.trace.health_finding import Finding
+from hta_widgets.trace.health_of_records import record_findings
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
+
+__all__ = [
+    "COLUMNS", "Finding", "findings_in", "health_frame", "job_findings", "rank_findings", "rule_findings",
+]  # fmt: skip
 
 COLUMNS = {
     "rank": "Int64",
@@ -39,26 +42,18 @@ _OPTIONS = (
     ("with_stack", "python_id", "no Python stacks"),
     ("profile_memory", "total_allocated_bytes", "no memory timeline"),
 )
+__all__ = [
+    "COLUMNS",
+    "Finding",
+    "findings_in",
+    "health_frame",
+    "job_findings",
+    "rank_findings",
+    "rule_findings",
+]
+
 _SUSPECTS_SHOWN = 5  # per rank; `suspects` has all
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One row of the health table.
-
-    Attributes:
-        rank: None for the job as a whole.
-        name: the full name of the device work that the row is about, if it is about one.
-    """
-
-    rank: int | None
-    severity: str
-    check: str
-    count: int
-    detail: str
-    remedy: str = ""
-    name: str = ""
 
 
 def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
@@ -82,9 +77,7 @@ def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
     return [
         *_scanned(trace),
         *_filtered(trace),
-        *_device_work(trace),
-        *_out_of_memory(trace),
-        *_links(trace),
+        *record_findings(trace),
         *_classes(trace),
         *_communication(trace, job_size),
         *_steps(trace),
@@ -150,81 +143,6 @@ def _filtered(trace: RankTrace) -> list[Finding]:
     )
     remedy = "open the file as the profiler wrote it: gaps between what is left are no idle time"
     return [Finding(trace.rank, "warning", "filtered", recording.operators, detail, remedy)]
-
-
-def _device_work(trace: RankTrace) -> list[Finding]:
-    if trace.is_device.any():
-        return []
-    detail, remedy = "no work of an accelerator was recorded", trace.accelerator.record
-    if (trace.event_class == EventClass.RUNTIME).any() and trace.recording.launches:
-        detail = f"no work of the {trace.accelerator.word} was recorded, but calls that launch it"
-        remedy = (
-            "synchronise the device before the profiler stops, and let the driver record it: "
-            "permissions of containers, WSL and MIG may not"
-        )
-    return [Finding(trace.rank, "warning", "no_device_events", 1, detail, remedy)]
-
-
-def _out_of_memory(trace: RankTrace) -> list[Finding]:
-    failed = failed_allocations(trace.table)
-    if not failed:
-        return []
-    first = failed[0]
-    sizes = (
-        (first.wanted, "of {}"),
-        (first.allocated, "with {} allocated"),
-        (first.reserved, "of {} reserved"),
-    )
-    detail = " ".join(
-        ["an allocation", *(text.format(byte_size(size)) for size, text in sizes if size), "failed"]
-    )
-    remedy = "analysis.memory_peak and memory_owners say what held the memory"
-    return [Finding(trace.rank, "warning", "out_of_memory", len(failed), detail, remedy)]
-
-
-def _links(trace: RankTrace) -> list[Finding]:
-    device = trace.is_device
-    alone = device & (trace.launch < 0)
-    orphans = int(alone.sum())
-    untied = not (alone & (trace.correlation != NULL) & (trace.correlation != 0)).any()
-    early = np.flatnonzero(device & (trace.launch >= 0))
-    early = early[trace.start[early] < trace.start[trace.launch[early]]]
-    lost = trace.recording.unanswered
-    findings = []
-    if orphans:
-        share = orphans / int(device.sum())
-        detail = f"device events whose launching call was not recorded ({percent(100.0 * share)} of all)"
-        remedy = "record from before the first launch, with ProfilerActivity.CPU"
-        if untied and trace.recording.launches:
-            detail = (
-                "device events without a correlation: which of the recorded calls launched them is unknown "
-                f"({percent(100.0 * share)} of all)"
-            )
-            remedy = ""
-        findings.append(
-            Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
-        )
-    if trace.recording.kind == "graph capture":
-        detail = "launches that are recorded into a graph and do not run"
-        remedy = "record replays of the graph to see what the device does"
-        findings.append(Finding(trace.rank, "warning", "graph_capture", lost, detail, remedy))
-    elif device.any() and lost:
-        detail = "launches whose device work was not recorded"
-        remedy = "synchronise the device before the profiler stops"
-        severity = "warning" if trace.recording.lacks_device_work else "info"
-        findings.append(Finding(trace.rank, severity, "lost_launches", lost, detail, remedy))
-    if short := trace.recording.replays.short:
-        detail = (
-            "replays of graphs that lack kernels which others of the same graph have, of "
-            f"{trace.recording.replays.count:,}: the profiler dropped events"
-        )
-        remedy = "record fewer steps at a time; idle time in these replays is none"
-        severity = "warning" if trace.recording.cuts_replays else "info"
-        findings.append(Finding(trace.rank, severity, "short_replays", short, detail, remedy))
-    if len(early):
-        detail = "device events that start before their launch: host and device clocks disagree"
-        findings.append(Finding(trace.rank, "warning", "device_before_launch", len(early), detail))
-    return findings
 
 
 def _classes(trace: RankTrace) -> list[Finding]:
@@ -313,7 +231,8 @@ def _steps(trace: RankTrace) -> list[Finding]:
         remedy = 'time them on the device: Trace.open(..., clock="device")'
         count = len(trace.contradicted_iterations)
         findings.append(Finding(trace.rank, "warning", "contradicted_iterations", count, detail, remedy))
-    cut = frame.loc[frame["partial"], "iteration"].tolist()
+    doubtful = {step.iteration for step in trace.doubtful_steps}
+    cut = [number for number in frame.loc[frame["partial"], "iteration"].tolist() if number not in doubtful]
     if cut:
         detail = f"iterations cut by the recording: {', '.join(map(str, cut))}"
         findings.append(Finding(trace.rank, "info", "partial_iterations", len(cut), detail))

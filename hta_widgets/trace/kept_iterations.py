@@ -13,7 +13,7 @@ from typing import Final
 import pandas as pd
 
 from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
-from hta_widgets.trace.kept_links import code_of
+from hta_widgets.trace.kept_links import TRACE_CODE, code_of
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
@@ -27,7 +27,7 @@ _TRIM_EVERY: Final = 64
 
 def file_of(folder: Path, key: str, slices: int) -> Path | None:
     """Where the iterations of a trace are kept in a cache folder; None where they are not."""
-    code = code_of(Path(__file__).parent)
+    code = code_of(*TRACE_CODE)
     return folder / _FOLDER / f"{key}-{code}" if code and slices >= _LEAST_SLICES else None
 
 

@@ -19,10 +19,14 @@ import pyarrow as pa
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
-__all__ = ["BYTES", "Links", "code_of", "file_of", "read", "write"]
+__all__ = ["BYTES", "TRACE_CODE", "Links", "code_of", "file_of", "read", "write"]
 
 BYTES: Final = 14
 """What is kept of a slice."""
+
+_HERE: Final = Path(__file__).parent
+TRACE_CODE: Final = (_HERE, _HERE / "records")
+"""The folders of the code that makes slices, links and iterations of a file."""
 
 _FOLDER: Final = "links"
 _PART_OF_BUDGET: Final = 0.2
@@ -64,7 +68,7 @@ def write(file: Path, links: Links) -> None:
 
 
 def _code() -> str:
-    return code_of(Path(__file__).parent)
+    return code_of(*TRACE_CODE)
 
 
 @cache

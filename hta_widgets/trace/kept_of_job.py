@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, to_arrow
-from hta_widgets.trace.kept_links import code_of
+from hta_widgets.trace.kept_links import TRACE_CODE, code_of
 from hta_widgets.trace.reader.cache_budget import trim
 from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
@@ -55,7 +55,7 @@ def is_kept(trace: Trace, what: str) -> bool:
 
 
 def _file(trace: Trace, what: str) -> Path | None:
-    code = code_of(_HERE, _HERE / "reader", _HERE.parent)
+    code = code_of(*TRACE_CODE, _HERE / "reader", _HERE.parent)
     slices = sum(trace.rank(rank).n for rank in trace.ranks)
     few = len(trace.ranks) < _LEAST_RANKS and slices < _LEAST_SLICES
     if trace.answers is None or few or not trace.key or not code:

@@ -18,23 +18,23 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def launches(correlation: Int64, start: Int64, is_device: Bool, is_call: Bool) -> Int32:
+def launches(
+    correlation: Int64, start: Int64, is_device: Bool, is_call: Bool, is_launch: Bool | None = None
+) -> Int32:
     """For each device row the host call that launched it: the call with the same correlation id.
 
-    One call may launch many rows (CUDA and HIP graphs). The ids 0 and null mean "none". Where several calls
-    carry an id (a runtime call and the driver call inside it), the first to start is the launch.
+    One call may launch many rows (CUDA and HIP graphs). The ids 0 and null mean "none".
+
+    Args:
+        is_launch: calls that put work on a queue, which come first where several share an id; None: all.
     """
     launch = np.full(len(start), -1, np.int32)
     usable = (correlation != NULL) & (correlation != 0)
     device = np.flatnonzero(is_device & usable)
     calls = np.flatnonzero(is_call & usable)
-    if not len(device) or not len(calls):
-        return launch
-    calls = calls[np.lexsort((start[calls], correlation[calls]))]
-    ids = correlation[calls]
-    at = np.minimum(np.searchsorted(ids, correlation[device]), len(ids) - 1)
-    found = ids[at] == correlation[device]
-    launch[device[found]] = calls[at[found]]
+    is_launch = is_call if is_launch is None else is_launch
+    found = first_calls(correlation[device], correlation[calls], start[calls], is_launch[calls])
+    launch[device] = np.append(calls, -1)[found]
     return launch
 
 
@@ -62,6 +62,25 @@ def launches_by_operator(
     device, call = device[at_device], call[at_call]
     after = start[call] <= start[device]
     launch[device[after]] = call[after]
+
+
+def first_calls(wanted: Int64, correlation: Int64, start: Int64, is_launch: Bool) -> Int64:
+    """Position of the call that launched work with each wanted correlation id, -1 for none.
+
+    Several calls may carry an id: a runtime call and the driver call inside it, or a launch and the query
+    beside it. The first to start is taken among those that launch, else among all. The calls have an id.
+    """
+    if not len(wanted) or not len(correlation):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(correlation, kind="stable")  # quick: ids rise with time
+    ids = correlation[order]
+    shared = np.zeros(len(ids) + 1, np.bool_)
+    shared[1:-1] = ids[1:] == ids[:-1]
+    places = np.flatnonzero(shared[1:] | shared[:-1])
+    rows = order[places]
+    order[places] = rows[np.lexsort((start[rows], ~is_launch[rows], correlation[rows]))]
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[at] == wanted, order[at], -1)
 
 
 def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, start: Int64) -> Int64:

@@ -38,6 +38,8 @@ from hta_widgets.trace.reader.discovery import Discovery, Which, discover
 from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.ranks import Assigned, stated_rank
 from hta_widgets.trace.reader.stated import whole_number
+from hta_widgets.trace.records.table import records_frame
+from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto
 from hta_widgets.trace.roles import FileRow, files_frame, settle, without_foreign
 from hta_widgets.trace.scope import Scope
 
@@ -112,6 +114,7 @@ class Trace:
         classes: Classes | None = None,
         memory_limit: float | str | None = None,
         recording: Which = None,
+        repair: bool = True,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -147,6 +150,8 @@ class Trace:
             recording: of several recordings in one folder (`recordings`: jobs, or one job at several times)
                 the one to open, by its name or its place. Default: the last; all of them, as ranks, where the
                 files do not say for certain that they are several.
+            repair: records whose times cannot be true, such as two kernels at once on one in-order queue, are
+                estimated from like ones or left out, and listed in `records`. False believes everything.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read, or no such `recording`.
@@ -166,11 +171,12 @@ class Trace:
         if client is not None:
             from hta_widgets.trace.far import FarTrace  # which is made of this
 
-            return FarTrace.open_on(client, path, cache, progress, clock, classes, recording)
+            return FarTrace.open_on(client, path, cache, progress, clock, classes, recording, repair)
         memory = Memory(default_limit() if memory_limit is None else parse_bytes(memory_limit))
         found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
-        read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
+        read_one = partial(open_rank, memory=memory, repair=repair)
+        read, failed = read_all(found.files, cache, progress, read_one=read_one)
         failed = found.failed | failed
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
@@ -428,6 +434,42 @@ class Trace:
         extents = [self.rank(rank).extent for rank in self.ranks if self.rank(rank).n]
         return (min(start for start, _ in extents), max(end for _, end in extents)) if extents else (0, 0)
 
+    def records(self) -> pd.DataFrame:
+        """The records that cannot be true, and launches and device work whose other half is missing.
+
+        Columns: rank, event_id (int64, row in the file), name, category, mark (str: "no_time", "early_start",
+        "late_end", "overlap", "unfinished", "work_lost", "call_lost"), reason (str), excluded (bool: no
+        number holds it), recorded_start_ns, recorded_dur_ns (Int64, as in the file; null where it states
+        none), start_ns, dur_ns (Int64: what is taken for them, null where excluded). Empty for most files.
+        """
+        frames: list[pd.DataFrame] = self.each(records_frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def vetoes(self, claim: Claim | None = None, scope: Scope | None = None) -> list[Veto]:
+        """What the recording cannot show, and why: which classes of claims it does not support, and when.
+
+        Args:
+            claim: "idle_causes", "savings", "ranks", "steps" or "efficiency"; all by default.
+            scope: the part that a claim is about: vetoes that touch its windows on its ranks. All by default.
+
+        Returns:
+            One `Veto` for each stretch of time, by rank and time. A claim that one of them touches must be
+            withheld with its ``reason`` and ``remedy``.
+
+        Raises:
+            ValueError: there is no such claim.
+        """
+        if claim is not None and claim not in CLAIMS:
+            raise ValueError(f"no class of claims {claim!r}: there are {', '.join(CLAIMS)}")
+        found = self.each(_vetoes_within, scope)
+        ranks = {*self.ranks_of(scope)}
+        return [
+            veto
+            for of_rank in found
+            for veto in of_rank
+            if veto.rank in ranks and (claim is None or claim in veto.claims)
+        ]
+
     @cached_property
     def health(self) -> pd.DataFrame:
         """What is wrong, missing or doubtful, most severe first.
@@ -537,6 +579,15 @@ class Trace:
             "events": sum(self.rank(rank).n for rank in self.ranks),
             "duration_ns": self.extent_ns[1] - self.extent_ns[0],
         }
+
+
+def _vetoes_within(rank_trace: RankTrace, scope: Scope | None) -> list[Veto]:
+    """Those of a rank that touch the windows of a scope."""
+    vetoes = sorted(rank_trace.vetoes, key=lambda veto: (veto.start_ns, veto.end_ns))
+    if scope is None or not vetoes:
+        return vetoes
+    windows = rank_trace.windows(scope).tolist()
+    return [veto for veto in vetoes if any(veto.touches(start, end) for start, end in windows)]
 
 
 def _wanted(clock: IterationClock) -> Clock | None:

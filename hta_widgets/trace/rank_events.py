@@ -42,8 +42,8 @@ __all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
 
 Part = TypeVar("Part")
 
-# Changes with what a header holds.
-_VERSION = 3
+# Changes with what a header holds, and with what is marked of the records.
+_VERSION = 4
 _HEADERS = "headers"
 # Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
 _PART_OF_BUDGET = 0.02
@@ -63,6 +63,8 @@ class Header:
         metadata: the top-level keys of the file.
         evidence: what its events say about which file it is.
         parts: how many ranks were merged into it; 1 where its processes do not tell them apart.
+        repair: records whose times cannot be true are estimated or left out; else all are believed.
+        marked: how many such records there are.
     """
 
     path: str
@@ -73,6 +75,8 @@ class Header:
     metadata: dict[str, Any]
     evidence: Evidence
     parts: int = 1
+    repair: bool = True
+    marked: int = 0
 
     @property
     def stated(self) -> Stated:
@@ -80,12 +84,15 @@ class Header:
         return Stated(self.metadata, self.evidence.ranks, self.evidence.group)
 
 
-def header_of(table: EventTable, slices: Slices) -> Header:
+def header_of(table: EventTable, slices: Slices, repair: bool = True) -> Header:
     """The header of a file that was read."""
     n = len(slices.rows)
     extent = (int(slices.start.min()), slices.last_end) if n else None
     parts = len(by_rank(table))
-    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, evidence_of(table), parts)
+    return Header(
+        table.path, table.n, n, table.nbytes, extent, table.metadata, evidence_of(table), parts, repair,
+        len(slices.marked),
+    )  # fmt: skip
 
 
 class RankEvents:
@@ -125,14 +132,16 @@ class RankEvents:
             self.used()
 
     @classmethod
-    def of(cls, table: EventTable) -> RankEvents:
+    def of(cls, table: EventTable, repair: bool = True) -> RankEvents:
         """The events of a table, which stay in memory."""
-        slices = find_slices(table)
-        return cls(header_of(table, slices), table, slices)
+        slices = find_slices(table, repair)
+        return cls(header_of(table, slices, repair), table, slices)
 
     def by_rank(self) -> list[RankEvents]:
         """Those of each rank that was merged into the file, which stay in memory; these, if it is one's."""
-        return [self] if self.header.parts == 1 else [RankEvents.of(part) for part in by_rank(self.table)]
+        if self.header.parts == 1:
+            return [self]
+        return [RankEvents.of(part, self.header.repair) for part in by_rank(self.table)]
 
     def renumber(self, assigned: Assigned) -> None:
         """Count the ranks that the file states from the first of its replica on (`Assigned.shift`)."""
@@ -203,7 +212,8 @@ class RankEvents:
             if self._shift is not None:
                 table = renumbered(table, *self._shift)
             self._note_several(table)
-        slices = find_slices(table) if slices is None else slices
+        if slices is None:  # a file of which nothing was marked need not be looked at again
+            slices = find_slices(table, self.header.marked > 0)
         self._slices, self._table = slices, table
         return table, slices
 
@@ -249,8 +259,11 @@ def open_rank(
     progress: Progress | None,
     budget: CacheBudget | None,
     memory: Memory,
+    repair: bool = True,
 ) -> RankEvents:
     """The events of a file: only their header where that and the columns are in the cache, else all of them.
+
+    With `repair`, records whose times cannot be true are estimated or left out.
 
     Raises:
         What `cache.load` raises, and TraceFormatError for a file without events.
@@ -259,10 +272,11 @@ def open_rank(
     key = _cache.fingerprint(file.source, whole=cache == "verify") if folder is not None else None
     if folder is None or key is None:
         table = read_file(file, False, progress)
-        slices = find_slices(table)
-        return RankEvents(header_of(table, slices), table, slices)
+        return RankEvents.of(table, repair)
     reload = partial(_read_again, file, cache, folder, key)
     columns = folder / f"{key}{SUFFIX}"
+    content = key
+    key = key if repair else f"{key}-as-recorded"  # of all that follows from the slices
     header = _read_header(folder, key)
     if header is not None and columns.exists():
         if budget is not None:
@@ -271,9 +285,9 @@ def open_rank(
             progress(1, 1)
         kept = _links(folder, key, header, budget), kept_iterations.file_of(folder, key, header.slices)
         return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key, *kept)
-    table = read_file(file, cache, progress, budget, key)
-    slices = find_slices(table)
-    header = header_of(table, slices)
+    table = read_file(file, cache, progress, budget, content)
+    slices = find_slices(table, repair)
+    header = header_of(table, slices, repair)
     _write_header(folder, key, header)
     again = None if hasattr(file.source, "read") else reload
     kept = _links(folder, key, header, budget), kept_iterations.file_of(folder, key, header.slices)

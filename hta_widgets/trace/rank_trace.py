@@ -20,13 +20,18 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
-from hta_widgets.trace.classify import LAUNCHING, EventClass, Rule, classify_events, registered
+from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
+from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps
+from hta_widgets.trace.records.losses import Losses, losses_of
+from hta_widgets.trace.records.marks import Mark
+from hta_widgets.trace.records.vetoes import Veto, vetoes_of
+from hta_widgets.trace.records.work import launching
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices
 from hta_widgets.trace.threads import threads
@@ -44,14 +49,17 @@ REMEMBERED = "_remembered"
 _LIGHT = frozenset(
     {
         "events", "rank", "label", "path", "metadata", "rules",
-        "_kept", "_clock", "_offset_ns", "_windows", "_columns",
+        "_kept", "_clock", "offset_ns", "_windows", "_columns",
         "n", "extent", "device_span", "device_events", "device_name", "accelerator", "work_names",
         "recording", "drained",
-        "_announced", "iterations", "iteration_clock", "contradicted_iterations",
+        "announced", "iterations", "iteration_clock", "contradicted_iterations",
+        "doubtful_steps", "vetoes", "processes", "clock_ahead_ns", "cut_off_ns",
     }
 )  # fmt: skip
 # A finding asks for the same few scopes again and again.
 _KEPT_WINDOWS = 8
+# Fewer records are whole microseconds by chance.
+_ENOUGH_WHOLE = 20
 _KEPT_ROWS = 2
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
@@ -98,7 +106,7 @@ class RankTrace:
         self.metadata: dict[str, Any] = self.events.header.metadata
         self.rules = registered() if rules is None else tuple(rules)
         self._kept = None if kept is None else (len(kept), np.packbits(kept))
-        self._offset_ns = offset_ns
+        self.offset_ns = offset_ns
         self._clock = clock
         self._windows: dict[tuple[Scope, Clock | None], Int64] = {}
         self._columns: dict[str, Any] = {}  # what no clock changes: shared with this rank by other clocks
@@ -162,7 +170,7 @@ class RankTrace:
 
     def _read_times(self) -> tuple[Int32, Int64, Int64]:
         slices = self.slices
-        return slices.rows, slices.start - self._offset_ns, slices.dur
+        return slices.rows, slices.start - self.offset_ns, slices.dur
 
     @property
     def event_id(self) -> Int32:
@@ -322,7 +330,7 @@ class RankTrace:
             column: as for `argument`, or for `argument_codes` if it holds text.
         """
         event, found = self.table.sparse(column)
-        row = self._row[event]
+        row = self.row_of_event[event]
         kept = row >= 0
         return (row, found) if kept.all() else (row[kept], found[kept])
 
@@ -334,7 +342,7 @@ class RankTrace:
         return values
 
     @cached_property
-    def _row(self) -> Int32:
+    def row_of_event(self) -> Int32:
         """int32 row of each event of the table, -1 for those that are none."""
         row = np.full(self.table.n, -1, np.int32)
         row[self.event_id] = np.arange(self.n, dtype=np.int32)
@@ -413,6 +421,66 @@ class RankTrace:
         """What kind of run the file records, and whether what happened can be told from it."""
         return recording_of(self)
 
+    # -- records that cannot be true ---------------------------------------------------------------
+
+    @cached_property
+    def estimated(self) -> Bool:
+        """Rows whose times are estimates, because those that were recorded cannot be true (`records`)."""
+        return self._time_marks > 0
+
+    @cached_property
+    def mark(self) -> npt.NDArray[np.uint8]:
+        """uint8 `records.marks.Mark` of each row: what cannot be true about it, 0 for nothing."""
+        mark = self._time_marks.copy()
+        mark[self.losses.lost] = Mark.WORK_LOST
+        mark[self.losses.uncalled] = Mark.CALL_LOST
+        return mark
+
+    @property
+    def _time_marks(self) -> npt.NDArray[np.uint8]:
+        mark = np.zeros(self.n, np.uint8)
+        marked = self.slices.marked
+        row = self.row_of_event[marked.rows]
+        mark[row[row >= 0]] = marked.mark[row >= 0]
+        return mark
+
+    @cached_property
+    def losses(self) -> Losses:
+        """Launches without work, and work without a launch."""
+        return losses_of(self)
+
+    @cached_property
+    def doubtful_steps(self) -> list[DoubtfulStep]:
+        """The steps whose records are not whole; they are `partial` in `iterations`."""
+        return doubtful_steps(self) if self.events.header.repair else []
+
+    @cached_property
+    def vetoes(self) -> list[Veto]:
+        """What this recording cannot show, and why; see `Trace.vetoes`."""
+        return vetoes_of(self)
+
+    @cached_property
+    def processes(self) -> list[str]:
+        """The processes that both run operators and launch work; of one program there is one."""
+        calls = np.bincount(self.pid[self.event_class == EventClass.RUNTIME], minlength=len(self.pids))
+        operators = np.bincount(self.pid[self.event_class == EventClass.HOST_OP], minlength=len(self.pids))
+        return [self.pids[code] for code in np.flatnonzero((calls > 0) & (operators > 0)).tolist()]
+
+    @cached_property
+    def clock_ahead_ns(self) -> int:
+        """By how much the device's clock runs ahead of the host's, at least: the earliest start before its
+        launch."""
+        rows = np.flatnonzero(self.is_device & (self.launch >= 0) & ~self.estimated)
+        return int((self.start[self.launch[rows]] - self.start[rows]).max(initial=0))
+
+    @cached_property
+    def cut_off_ns(self) -> int:
+        """How much device time a file of whole microseconds cuts off in all: half of one a record, on
+        average. 0 in a file of nanoseconds."""
+        rows = np.flatnonzero(self.is_device & ~self.estimated)
+        is_whole = bool((self.slices.start[rows] % 1000 == 0).all() and (self.dur[rows] % 1000 == 0).all())
+        return 500 * len(rows) if len(rows) >= _ENOUGH_WHOLE and is_whole else 0
+
     @cached_property
     def threads(self) -> pd.DataFrame:
         """Threads and streams: pid, tid, process_name, thread_name (str), sort_index (Int64)."""
@@ -443,11 +511,12 @@ class RankTrace:
         is_call = self.event_class == EventClass.RUNTIME
         # where no call of a runtime is recorded, the operator itself is (`reader.dialects`)
         is_call |= (self.event_class == EventClass.HOST_OP) & (self.correlation != NULL)
-        launch = links.launches(self.correlation, self.start, self.is_device, is_call)
+        is_launch = np.zeros(self.n, np.bool_)
+        is_launch[is_call] = launching(self.name[is_call], self.names)
+        launch = links.launches(self.correlation, self.start, self.is_device, is_call, is_launch)
         untied = self.is_device & ((self.correlation == NULL) | (self.correlation == 0))
         if untied.any() and self.has_argument("external_id"):
-            launching = np.array([bool(LAUNCHING.search(text)) for text in self.names], np.bool_)
-            calls = is_call & launching[self.name]
+            calls = is_call & is_launch
             calls[launch[launch >= 0]] = False
             links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
         return launch
@@ -518,16 +587,19 @@ class RankTrace:
     def kept_iterations(self) -> tuple[Path, str] | None:
         """Where `iterations` are kept, as `trace.kept_iterations` takes it; None where they are not."""
         file = self.events.iterations if self._is_plain else None
-        made = f"{self._clock or 'auto'}-{self._offset_ns}"
+        made = f"{self._clock or 'auto'}-{self.offset_ns}"
         return None if file is None else (file, made)
 
     def _timed_iterations(self) -> pd.DataFrame:
         rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
         lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
-        return timed(
-            self._announced, self.iteration[rows].astype(np.int64), lane,
+        frame = timed(
+            self.announced, self.iteration[rows].astype(np.int64), lane,
             self.start[rows], self.end[rows], self._clock, self.drained,
         )  # fmt: skip
+        if doubtful := [step.iteration for step in self.doubtful_steps]:
+            frame["partial"] |= frame["iteration"].isin(doubtful)
+        return frame
 
     @cached_property
     def contradicted_iterations(self) -> list[int]:
@@ -543,7 +615,7 @@ class RankTrace:
         return cast(Clock, str(self.iterations["clock"].iloc[0])) if len(self.iterations) else "host"
 
     @cached_property
-    def _announced(self) -> pd.DataFrame:
+    def announced(self) -> pd.DataFrame:
         """The iterations as the host announces them."""
         return _iterations.find_iterations(
             _iterations.Recorded(
@@ -568,7 +640,7 @@ class RankTrace:
         return iteration
 
     def _find_iteration(self) -> Int32:
-        frame = self._announced
+        frame = self.announced
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
@@ -616,7 +688,7 @@ class RankTrace:
         """(first start, last end) of all rows in ns; (0, 0) without rows."""
         known = self.events.header.extent
         if self._kept is None and known is not None:
-            return known[0] - self._offset_ns, known[1] - self._offset_ns
+            return known[0] - self.offset_ns, known[1] - self.offset_ns
         return (int(self.start.min()), int(self.end.max())) if self.n else (0, 0)
 
     def windows(self, scope: Scope | None = None, clock: Clock | None = None) -> Int64:

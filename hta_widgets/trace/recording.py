@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.classify import LAUNCHING, EventClass
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.graph_replays import Replays, replays_of
-from hta_widgets.trace.ordering import among, rows_with
-from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.records.losses import Losses
 
 __all__ = ["Kind", "Recording", "recording_of"]
 
-Int64 = npt.NDArray[np.int64]
 Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
 
-_CAPTURE = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture|^(?:cuda|hip|cu)StreamEndCapture")
 # Backward operators and optimizers on the host; where only kernels are recorded, those of a backward pass.
 _TRAINING_CALL = re.compile(r"Backward\d*$|^autograd::engine::|^Optimizer\.(?:step|zero_grad)#")
 _TRAINING_KERNEL = re.compile(r"[Bb]ackward|bwd|dgrad|wgrad|_bw_")
@@ -56,7 +54,8 @@ class Recording:
         operators, kept_pct: how many numbered operators the file holds, and the share (%) of the numbers
             between the first and the last that they are; 0 and 100.0 without numbers.
         filtered: operators in between were removed from the file.
-        launches, unanswered: launch calls, and those without device work.
+        launches, unanswered: calls that put work on a device, and those whose work is not recorded.
+        captured: the unanswered ones that were captured into a graph.
         replays: launches of graphs, and those whose device work is recorded in part.
         missing_pct: the device work that these lack, in % of the time from the first to the last device work.
     """
@@ -67,6 +66,7 @@ class Recording:
     filtered: bool
     launches: int
     unanswered: int
+    captured: int
     replays: Replays
     missing_pct: float
 
@@ -83,7 +83,7 @@ class Recording:
 
 def recording_of(rank_trace: RankTrace) -> Recording:
     """What the file of a rank records."""
-    launches, unanswered = _unanswered_launches(rank_trace)
+    losses = rank_trace.losses
     rows, numbers = rank_trace.recorded("external_id")
     numbers = numbers[(rank_trace.event_class[rows] == EventClass.HOST_OP) & (numbers > 0)]
     # nearly in order already, which a stable sort makes use of and np.unique does not
@@ -93,33 +93,20 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     if len(numbers) >= _LEAST_NUMBERED:
         kept = 100.0 * len(numbers) / int(numbers[-1] - numbers[0] + 1)
         filtered = bool((np.diff(numbers) == 1).mean() < _CONSECUTIVE_SHARE)
-    kind = _kind(rank_trace, launches, unanswered)
+    kind = _kind(rank_trace, losses)
     if filtered and kind == "forward":  # what shows no backward pass may have lost it
         kind = "unknown"
     replays, span = replays_of(rank_trace), rank_trace.device_span
     missing = 100.0 * replays.missing_ns / (span[1] - span[0]) if replays.missing_ns and span else 0.0
-    return Recording(kind, len(numbers), kept, filtered, len(launches), len(unanswered), replays, missing)
+    unanswered = len(losses.lost) + len(losses.captured)
+    return Recording(
+        kind, len(numbers), kept, filtered, len(losses.launches), unanswered, len(losses.captured), replays,
+        missing,
+    )  # fmt: skip
 
 
-def _unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
-    """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded.
-
-    A call of the driver inside one of the runtime may be recorded as well, under the same correlation.
-    """
-    launching = np.array([bool(LAUNCHING.search(text)) for text in rank_trace.names], np.bool_)
-    rows = rows_with(rank_trace.name, launching)
-    rows = rows[(rank_trace.event_class[rows] == EventClass.RUNTIME) & (rank_trace.correlation[rows] != NULL)]
-    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
-    _, first = np.unique(rank_trace.correlation[rows], return_index=True)
-    rows = np.sort(rows[first])
-    launch = rank_trace.launch[rank_trace.is_device]
-    answered = np.zeros(rank_trace.n, np.bool_)
-    answered[launch[launch >= 0]] = True
-    return rows, rows[~answered[rows]]
-
-
-def _kind(rank_trace: RankTrace, launches: Int64, unanswered: Int64) -> Kind:
-    if len(captured := _captured(rank_trace, unanswered)) and len(captured) >= 0.5 * len(launches):
+def _kind(rank_trace: RankTrace, losses: Losses) -> Kind:
+    if len(losses.captured) and len(losses.captured) >= 0.5 * len(losses.launches):
         return "graph capture"
     steps = rank_trace.iterations
     if len(steps) and steps["source"].iloc[0] == "serving step":
@@ -132,22 +119,6 @@ def _kind(rank_trace: RankTrace, launches: Int64, unanswered: Int64) -> Kind:
         return "training"
     enough = max(int(operators.sum()), int(rank_trace.is_device.sum())) >= _LEAST_WORK
     return "forward" if enough else "unknown"
-
-
-def _captured(rank_trace: RankTrace, launches: Int64) -> Int64:
-    """Those of the launches that were made while a stream was being captured."""
-    edge = np.array([bool(_CAPTURE.search(text)) for text in rank_trace.names], np.bool_)
-    rows = rows_with(rank_trace.name, edge)
-    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
-    if not len(rows):
-        return launches[:0]
-    begins = np.array(["BeginCapture" in text for text in rank_trace.names], np.bool_)[rank_trace.name[rows]]
-    open_captures = np.cumsum(np.where(begins, 1, -1))
-    # a capture that began before the recording ends without a beginning
-    open_captures = np.append(0, open_captures) - min(0, int(open_captures.min()))
-    at = np.searchsorted(rank_trace.start[rows], rank_trace.start[launches], side="right")
-    captured: Int64 = launches[open_captures[at] > 0]
-    return captured
 
 
 def _any_named(rank_trace: RankTrace, rows: npt.NDArray[np.bool_], pattern: re.Pattern[str]) -> bool:

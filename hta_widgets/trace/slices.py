@@ -1,8 +1,8 @@
 """The slices of a file, its events with a duration: complete events (X) and matched begin/end pairs (B, E).
 
 Everything else (instants, counters, flows, metadata) stays in the event table, where the analyses that need
-it look it up. An event whose duration is missing, negative or absurd is not a slice; it is counted, never
-repaired.
+it look it up. An event whose duration is missing, negative or absurd is not a slice, and is counted. Device
+work whose times cannot be true is estimated or left out, and marked (`records`).
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +13,8 @@ import numpy.typing as npt
 from hta_widgets.jit import kernel
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable, Problem
+from hta_widgets.trace.records.marks import NOTHING, Marked
+from hta_widgets.trace.records.pass_over import pass_over
 
 # HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
@@ -36,6 +38,7 @@ class Slices:
         start, dur: int64 ns as in the file.
         unfinished: rows of begin events without an end (cut by the recording).
         problems: one entry per kind of unusable event.
+        marked: records whose times cannot be true; of those that are slices, `start` and `dur` are estimates.
     """
 
     rows: npt.NDArray[np.int32]
@@ -43,6 +46,7 @@ class Slices:
     dur: npt.NDArray[np.int64]
     unfinished: npt.NDArray[np.int32]
     problems: list[Problem]
+    marked: Marked = NOTHING
 
     @property
     def last_end(self) -> int:
@@ -55,16 +59,31 @@ class Slices:
         return replace(self, rows=self.rows[kept], start=self.start[kept], dur=self.dur[kept])
 
 
-def find_slices(table: EventTable) -> Slices:
-    """The slices of one file."""
+def find_slices(table: EventTable, repair: bool = True) -> Slices:
+    """The slices of one file.
+
+    Args:
+        table: its events.
+        repair: estimate or leave out records whose times cannot be true; else all are believed.
+    """
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
     sort = _sorts(table)
+    rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
+    begins_at, lasts = start[rows], dur[rows]
+    marked = NOTHING
+    if repair:
+        unusable = np.flatnonzero((sort > _USABLE) & (sort < _BEGIN))
+        marked, estimated_start, estimated_dur = pass_over(table, rows, begins_at, unusable)
+    if len(marked):
+        start, dur = start.copy(), dur.copy()
+        start[marked.rows], dur[marked.rows] = estimated_start, estimated_dur
+        sort[marked.rows] = np.where(marked.excluded, _OTHER, _USABLE)
+        rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
+        begins_at, lasts = start[rows], dur[rows]
     problems = [
         Problem(check, "warning", int((sort == kind).sum()), None, detail)
         for kind, check, detail in _UNUSABLE
     ]
-    rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
-    begins_at, lasts = start[rows], dur[rows]
     begun = np.flatnonzero(sort >= _BEGIN)
     unmatched_ends, unfinished = 0, np.empty(0, np.int32)
     if len(begun):
@@ -78,7 +97,9 @@ def find_slices(table: EventTable) -> Slices:
         Problem("unfinished", "info", len(unfinished), None, "begin events that never end"),
         Problem("unmatched_end", "warning", unmatched_ends, None, "end events that nothing began"),
     ]
-    return Slices(rows, begins_at, lasts, unfinished, [problem for problem in problems if problem.count])
+    return Slices(
+        rows, begins_at, lasts, unfinished, [problem for problem in problems if problem.count], marked
+    )
 
 
 def _sorts(table: EventTable) -> npt.NDArray[np.int8]:

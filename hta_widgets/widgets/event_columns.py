@@ -18,6 +18,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
+from hta_widgets.trace.records.marks import Mark
 
 __all__ = [
     "DEFAULT_COLUMNS",
@@ -38,6 +39,7 @@ DEFAULT_COLUMNS = (
 )  # fmt: skip
 
 _CLASSES = [event_class.label for event_class in EventClass]
+_MARKS = [mark.label for mark in Mark]
 _ARGUMENTS = {
     column.name: column
     for column in ARGUMENT_COLUMNS
@@ -179,6 +181,7 @@ _CORE: dict[str, tuple[Read, str, str]] = {
     ),
     "parent_id": (lambda r, rows: _event_ids(r, r.parent[rows]), "event_id of the caller", "number"),
     "depth": (lambda r, rows: _numbers(r.depth[rows], -1), "number of open calls around it", "number"),
+    "mark": (lambda r, rows: Texts(r.mark[rows], _MARKS), "what cannot be true about it", "text"),
 }
 KNOWN_COLUMNS = (*_CORE, *_ARGUMENTS)
 # Texts that end in a number, and are sorted by it: "stream 7" before "stream 20".

@@ -12,7 +12,7 @@ from tests.trace.helpers import kernel, slice_, write
 
 
 def job(folder, events):
-    return Trace.open(write(folder / "t.json", events), cache=False)
+    return Trace.open(write(folder / "t.json", events), cache=False, repair=False)
 
 
 CALLS = [

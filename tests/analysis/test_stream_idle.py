@@ -77,7 +77,7 @@ def test_overlapping_kernels_leave_no_pause(tmp_path):
     events = [
         kernel(f"k{n}", start, dur) for n, (start, dur) in enumerate([(0, 50), (5, 5), (20, 5), (55, 5)])
     ]
-    frame = stream_idle_intervals(trace_of(tmp_path, events))
+    frame = stream_idle_intervals(trace_of(tmp_path, events, repair=False))
     assert frame["dur_ns"].tolist() == [0, 0, 5 * US]
     assert frame["start_ns"].tolist() == [5 * US, 20 * US, 50 * US]
 

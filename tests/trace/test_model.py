@@ -142,7 +142,7 @@ def assert_told_by_the_json(frame, events):
     for column in ARGUMENT_COLUMNS:
         values = [events[i].get("args", {}).get(column.key) for i in frame["event_id"]]
         if column.name in ("correlation", "device", "stream") or all(value is None for value in values):
-            assert column.name in frame.columns[:17] or column.name not in frame
+            assert column.name in frame.columns[:18] or column.name not in frame
             continue
         told.add(column.name)
         kind = {"int": "Int64", "float": "float64"}.get(column.kind, "category")
@@ -151,7 +151,7 @@ def assert_told_by_the_json(frame, events):
         if column.kind == "json":
             found = found.map(lambda text: None if text is None else json.loads(text))
         assert found.tolist() == values, column.name
-    assert set(frame.columns[17:]) == told
+    assert set(frame.columns[18:]) == told
 
 
 def test_arguments_of_the_frame_are_those_of_the_file(tmp_path):
@@ -208,7 +208,7 @@ def test_events_frame(tmp_path):
         "end_ns",
         "dur_ns",
     ]
-    core += ["correlation", "launch_id", "iteration", "parent_id", "depth"]
+    core += ["correlation", "launch_id", "iteration", "parent_id", "depth", "mark"]
     assert list(frame.columns[: len(core)]) == core
     assert frame["name"].dtype == "category"
     assert frame["launch_id"].dtype == "Int64"

@@ -25,6 +25,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
+    from hta_widgets.trace.records.vetoes import Veto
 
 _MOST_CALLS = 3
 
@@ -182,6 +183,10 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             "Record fewer steps at a time, so that the profiler drops no events.",
             f"{short:,} of {count:,} lack kernels that others of the same graph have",
         )
+    if (veto := _whole_veto(inputs)) is not None:
+        return MissingDataError(
+            "records to trust", f"{veto.remedy[:1].upper()}{veto.remedy[1:]}.", veto.reason
+        )
     if inputs.contradicted:
         return MissingDataError(
             "step whose time holds its own device work",
@@ -194,6 +199,16 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
             "start-up takes much of all that was recorded",
         )
+    return None
+
+
+def _whole_veto(inputs: Inputs) -> Veto | None:
+    """What the records forbid to say about the time of a rank, if that is most of what is judged."""
+    for veto in inputs.trace.vetoes("savings", inputs.scope):
+        windows = inputs.trace.rank(veto.rank).windows(inputs.scope)
+        shared = np.minimum(windows[:, 1], veto.end_ns) - np.maximum(windows[:, 0], veto.start_ns)
+        if 2 * int(np.maximum(shared, 0).sum()) >= int((windows[:, 1] - windows[:, 0]).sum()):
+            return veto
     return None
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.jit import kernel
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.records.allocator import allocator_faults
 
 if TYPE_CHECKING:
     from hta_widgets.trace.classify import EventClass
@@ -66,6 +67,7 @@ class Changes:
 def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     """The memory events of a rank whose file counts from `offset_ns` before the axis' zero.
 
+    Those whose numbers contradict each other are left out, unless everything in the file is to be believed.
     They have no duration and are therefore not slices; they come from the event table.
     """
     table = rank_trace.table
@@ -76,6 +78,8 @@ def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     names = table.dictionary("name")
     memory = table.codes("name")[rows] == (names.index("[memory]") if "[memory]" in names else -2)
     usable = memory & (time != NULL)
+    if rank_trace.events.header.repair:
+        usable &= ~np.isin(found, allocator_faults(table).contradictory)
     change = change.astype(np.int64)
     if not usable.all() or (time[1:] < time[:-1]).any():  # as good as never
         order = np.flatnonzero(usable)

@@ -93,7 +93,7 @@ class Trace:
         self.trace_path = os.fspath(Path(trace_dir).expanduser()) if trace_dir else ""
         self.parser_config = parser_config or ParserConfig.get_default_cfg()
         # HTA knows one clock, the host's
-        self.whole = Job.open(self._sources(trace_files), clock="host")
+        self.whole = Job.open(self._sources(trace_files), clock="host", repair=False)
         self.job = self.whole
         self.trace_files: dict[int, str] = {rank: self.whole.rank(rank).path for rank in self.whole.ranks}
         self.is_parsed = False

@@ -104,7 +104,7 @@ def parse_trace_dataframe(
         TraceFormatError: the file is no usable trace.
         ValueError: the configuration names a backend that does not exist.
     """
-    job = Job.open([trace_file_path])
+    job = Job.open([trace_file_path], repair=False)
     rank_trace = job.rank(job.ranks[0])
     symbols = TraceSymbolTable(symbols_of(rank_trace))
     frame = configured_frame(rank_trace, symbols, cfg, -job.clock.offset_ns.get(rank_trace.rank, 0))

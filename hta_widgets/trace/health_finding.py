@@ -1,0 +1,25 @@
+"""One row of the health table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the health table.
+
+    Attributes:
+        rank: None for the job as a whole.
+        name: the full name of the device work that the row is about, if it is about one.
+    """
+
+    rank: int | None
+    severity: str
+    check: str
+    count: int
+    detail: str
+    remedy: str = ""
+    name: str = ""

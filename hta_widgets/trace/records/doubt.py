@@ -1,0 +1,167 @@
+"""Steps whose records are not whole: how much device time of each is missing or estimated.
+
+The limits are where claims begin to move on real recordings: beyond half a percent of a step in doubt, its
+busy and idle shares can be off by half a point, and beyond a percent of its device time the sums by as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.formatting import counted
+from hta_widgets.trace.classify import EventClass, category_of
+from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.records.marks import Mark
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["DoubtfulStep", "doubtful_steps"]
+
+Int64 = npt.NDArray[np.int64]
+
+_OF_STEP = 0.005
+_OF_WORK = 0.01
+# How long the work of a launch takes to begin on an idle device.
+_LAUNCH_NS = 4_000
+# What a record without peers may have taken.
+_LONG = 0.95
+
+
+@dataclass(frozen=True)
+class DoubtfulStep:
+    """A step of which too much is in doubt, or which has no end.
+
+    Attributes:
+        iteration: its number.
+        start_ns, end_ns: as its host announces it.
+        doubt_ns: device time that is missing, or that estimates may be off by.
+        lost, untimed, estimated: launches without work, records left out, and records with estimated times.
+        is_open: it was still open when the recording ended.
+    """
+
+    iteration: int
+    start_ns: int
+    end_ns: int
+    doubt_ns: int
+    lost: int
+    untimed: int
+    estimated: int
+    is_open: bool
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with it."""
+        parts = []
+        if self.lost:
+            parts.append(f"the work of {counted(self.lost, 'launch', 'launches')} was not recorded")
+        if self.untimed:
+            parts.append(f"{counted(self.untimed, 'device record')} without a usable time")
+        if self.estimated:
+            parts.append(f"the times of {counted(self.estimated, 'device record')} are estimates")
+        if self.is_open:
+            parts.append("it was still open when the recording ended")
+        return ", ".join(parts)
+
+
+def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
+    """The steps of a rank whose records are not whole, in time order."""
+    marked, losses = rank_trace.slices.marked, rank_trace.losses
+    if not len(marked) and not len(losses.lost):
+        return []
+    if not rank_trace.is_device.any() and not len(marked):
+        return []  # nothing is said of a device that has no records at all
+    frame = rank_trace.announced
+    start, end = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
+    count = len(frame)
+    doubt = np.zeros(count)
+    of_device = _is_device(rank_trace, marked.rows)
+    row = rank_trace.row_of_event[marked.rows]
+    placed = np.where(marked.placed == NULL, NULL, marked.placed - rank_trace.offset_ns)
+    at = np.where(marked.placed == NULL, -1, windows_of(placed, start, end))
+    estimates = of_device & ~marked.excluded & (row >= 0)
+    estimated = _add(doubt, at[estimates], marked.error[estimates])
+    work = rank_trace.dur[rank_trace.is_device]
+    long = int(np.quantile(work, _LONG)) if len(work) else 0
+    out = of_device & marked.excluded & (marked.placed != NULL)
+    missing = np.concatenate([rank_trace.start[losses.lost], placed[out]])
+    took = np.concatenate([losses.took, np.full(int(out.sum()), long)])
+    begins, ends = _would_run(rank_trace, missing, took)
+    steps_of = np.stack([windows_of(times, start, end) for times in (missing, begins, ends - 1)])
+    lost, untimed = (_count(steps_of[:, part], count) for part in _parts(len(losses.lost), len(missing)))
+    for i, steps in enumerate(steps_of.T):
+        for step in {*steps.tolist()} - {-1}:
+            doubt[step] += took[i]
+    is_nowhere = of_device & marked.excluded & (marked.placed == NULL) & ~_of_untimed_calls(rank_trace)
+    nowhere = int(is_nowhere.sum())
+    doubt += nowhere * long / max(count, 1)
+    is_open = np.zeros(count, np.bool_)
+    is_open[at[(marked.mark == Mark.UNFINISHED) & (at >= 0)]] = True
+    numbers = frame["iteration"].to_numpy(np.int64)
+    done = np.zeros(count)
+    _add(done, windows_of(rank_trace.start[rank_trace.is_device], start, end), work)
+    wrong = (doubt > _OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
+    wrong |= is_open | ((untimed + nowhere > 0) & (len(work) == 0))
+    return [
+        DoubtfulStep(
+            int(numbers[i]), int(start[i]), int(end[i]), int(doubt[i]), int(lost[i]),
+            int(untimed[i]) + (nowhere if not untimed[i] else 0), int(estimated[i]), bool(is_open[i]),
+        )
+        for i in np.flatnonzero(wrong).tolist()
+    ]  # fmt: skip
+
+
+def _add(doubt: npt.NDArray[np.float64], at: npt.NDArray[np.integer], spent: Int64) -> Int64:
+    """Add the time to the step of each, and count them by step."""
+    inside = at >= 0
+    np.add.at(doubt, at[inside], spent[inside])
+    return np.bincount(at[inside], minlength=len(doubt)).astype(np.int64)
+
+
+def _parts(first: int, n: int) -> tuple[slice, slice]:
+    return slice(0, first), slice(first, n)
+
+
+def _count(steps: npt.NDArray[np.integer], count: int) -> Int64:
+    """In how many columns each step occurs."""
+    found = np.zeros(count, np.int64)
+    for column in steps.T:
+        found[[step for step in {*column.tolist()} if step >= 0]] += 1
+    return found
+
+
+def _would_run(rank_trace: RankTrace, called: Int64, took: Int64) -> tuple[Int64, Int64]:
+    """When missing work would have run: after what was launched before it, in order of launch."""
+    linked = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    linked = linked[np.argsort(rank_trace.start[rank_trace.launch[linked]], kind="stable")]
+    launched = rank_trace.start[rank_trace.launch[linked]]
+    free = np.append(NULL, np.maximum.accumulate(rank_trace.end[linked]))
+    ready = np.maximum(free[np.searchsorted(launched, called)], called + _LAUNCH_NS)
+    begins = np.zeros(len(called), np.int64)
+    busy = NULL
+    for at in np.argsort(called, kind="stable").tolist():
+        begins[at] = max(int(ready[at]), busy)
+        busy = int(begins[at] + took[at])
+    return begins, begins + took
+
+
+def _is_device(rank_trace: RankTrace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    table = rank_trace.table
+    device = [category_of(text).device for text in table.dictionary("category")]
+    found: npt.NDArray[np.bool_] = np.array([*device, False], np.bool_)[table.codes("category")[events]]
+    return found
+
+
+def _of_untimed_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """Marked records whose calls carry no time either: both lie outside the times that are known."""
+    table, marked = rank_trace.table, rank_trace.slices.marked
+    calls = [category_of(text).event_class == EventClass.RUNTIME for text in table.dictionary("category")]
+    is_call = np.array([*calls, False], np.bool_)[table.codes("category")[marked.rows]]
+    correlation = table.ints("correlation")[marked.rows]
+    found: npt.NDArray[np.bool_] = np.isin(correlation, correlation[is_call & (correlation > 0)])
+    return found

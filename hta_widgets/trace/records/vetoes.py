@@ -1,0 +1,131 @@
+"""What a recording cannot show: classes of claims, the time they would be about, and why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.records.recorder import recorder_of
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.records.doubt import DoubtfulStep
+
+__all__ = ["CLAIMS", "Claim", "Veto", "vetoes_of"]
+
+Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
+CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
+_OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
+
+# Clocks that differ by less say little wrong: launches take some microseconds to arrive.
+_CLOCK_NS = 20_000
+# Device records without a call: fewer of all do not move what idle time is blamed on.
+_FEW_UNCALLED = 0.005
+
+
+@dataclass(frozen=True)
+class Veto:
+    """Claims that a stretch of a recording does not support.
+
+    Attributes:
+        claims: the classes of claims.
+        rank: the rank whose records are at fault.
+        start_ns, end_ns: the stretch, in ns on the job's axis.
+        iteration: the step that it is; None for any other stretch.
+        kind: the check of `Trace.health` that lists the records.
+        reason: what is wrong, as a sentence without a full stop.
+        remedy: what to do, with the recorder's own option.
+    """
+
+    claims: tuple[Claim, ...]
+    rank: int
+    start_ns: int
+    end_ns: int
+    iteration: int | None
+    kind: str
+    reason: str
+    remedy: str
+
+    def touches(self, start_ns: int, end_ns: int) -> bool:
+        """Whether the stretch and this time overlap."""
+        return self.start_ns < end_ns and start_ns < self.end_ns
+
+
+def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
+    """What the recording of a rank cannot show; nothing where its records are believed as they are."""
+    if not rank_trace.events.header.repair or not rank_trace.n:
+        return []
+    recorder = recorder_of(rank_trace)
+    first, last = rank_trace.extent
+    whole = Veto(CLAIMS, rank_trace.rank, first, last + 1, None, "", "", "")
+    recording, losses = rank_trace.recording, rank_trace.losses
+    found = [_of_step(rank_trace, step, whole) for step in rank_trace.doubtful_steps]
+    if len(rank_trace.processes) > 1:
+        pids = " and ".join(rank_trace.processes[:4])
+        found.append(replace(
+            whole, kind="several_processes", reason=f"processes {pids} wrote this file",
+            remedy="export one file for each process",
+        ))  # fmt: skip
+    if recording.filtered:
+        found.append(replace(
+            whole, kind="filtered",
+            reason=f"the file holds {percent(recording.kept_pct)} of the operators that ran",
+            remedy="open the file as the profiler wrote it",
+        ))  # fmt: skip
+    if len(losses.lost) and not rank_trace.is_device.any():
+        found.append(replace(
+            whole, claims=_OF_WORK, kind="no_device_events",
+            reason=f"{counted(len(losses.launches), 'launch', 'launches')} were recorded, none of their work",
+            remedy=f"record again: the device was recorded, its records were lost; {recorder.update}",
+        ))  # fmt: skip
+    elif recording.lacks_device_work:
+        share = percent(100.0 * recording.unanswered / recording.launches)
+        found.append(replace(
+            whole, claims=_OF_WORK, kind="lost_launches",
+            reason=f"the device work of {share} of the launches was not recorded",
+            remedy=recorder.fewer_events,
+        ))  # fmt: skip
+    if recording.cuts_replays:
+        replays = recording.replays
+        found.append(replace(
+            whole, claims=_OF_WORK, kind="short_replays",
+            reason=f"{replays.short:,} of {replays.count:,} graph replays lack kernels that others have",
+            remedy=recorder.fewer_events,
+        ))  # fmt: skip
+    if (ahead := rank_trace.clock_ahead_ns) >= _CLOCK_NS:
+        found.append(replace(
+            whole, claims=("idle_causes",), kind="device_before_launch",
+            reason=f"the device's clock runs at least {duration(ahead)} ahead of the host's", remedy="",
+        ))  # fmt: skip
+    if len(losses.uncalled) > _FEW_UNCALLED * max(1, rank_trace.device_events):
+        rows = losses.uncalled
+        found.append(replace(
+            whole, claims=("idle_causes",), kind="orphans", start_ns=int(rank_trace.start[rows].min()),
+            end_ns=int(rank_trace.end[rows].max()) + 1,
+            reason=f"{counted(len(rows), 'device record')} in the middle have no call",
+            remedy="open the file as the profiler wrote it",
+        ))  # fmt: skip
+    for start, end in losses.captures.tolist() if len(losses.captured) else ():
+        found.append(replace(
+            whole, claims=("idle_causes", "savings", "efficiency"), kind="graph_capture", start_ns=start,
+            end_ns=end, reason="a graph is being captured: its launches do not run",
+            remedy="record replays of the graph to see what the device does",
+        ))  # fmt: skip
+    return found
+
+
+def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:
+    recorder = recorder_of(rank_trace)
+    remedy = recorder.fewer_events
+    losses = rank_trace.losses
+    if step.lost and not step.untimed and losses.leading:
+        remedy = recorder.from_the_start
+    elif step.is_open or (step.lost and losses.trailing == len(losses.lost)):
+        remedy = recorder.to_the_end
+    kind = "lost_launches" if step.lost else "open_steps" if step.is_open else "impossible_times"
+    claims = ("steps",) if step.is_open and not step.doubt_ns else CLAIMS
+    return replace(
+        whole, claims=claims, start_ns=step.start_ns, end_ns=step.end_ns, iteration=step.iteration,
+        kind=kind, reason=f"step {step.iteration}: {step.reason}", remedy=remedy,
+    )  # fmt: skip
