@@ -1,15 +1,19 @@
 """When each iteration runs on the host and on the device, and which of the two times it.
 
 A host announces an iteration and launches its work; the device runs that work later. Where the device
-keeps up, the host's window times the iteration, with all that the device waits for. Where it runs far behind,
-the work inside the host's window was launched by earlier iterations, and only the device's window tells how
-long an iteration takes. So it is where the only iteration begins with its host waiting for work of before the
-recording.
+keeps up, the host's marks time the iteration, with all that the device waits for. Where it runs behind, the
+work inside the host's window was launched by earlier iterations, or runs after the last window, and only the
+device tells how long an iteration takes. So it is where the only iteration begins with its host waiting for
+work of before the recording.
+
+Iterations tile: by either clock an iteration ends where the next one of its run begins, so that the time
+between two belongs to the first. How long the last one took is not recorded, unless its own mark says so: it
+is open.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +23,42 @@ from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["BEHIND_SHARE", "EARLIER_SHARE", "Clock", "contradicted", "timed"]
+__all__ = [
+    "BEHIND_SHARE",
+    "EARLIER_SHARE",
+    "MISSED_SHARE",
+    "Clock",
+    "Fit",
+    "contradicted",
+    "fit_of",
+    "host_windows",
+    "tiled",
+    "timed",
+]
 
 Int64 = npt.NDArray[np.int64]
 Clock = Literal["host", "device"]
 
 # The device times the iterations if more than this share of their work runs outside the host's own window of
-# each. In recordings that keep up it is at most a seventh (the last kernels of each iteration).
+# each, or more than the second share in none of these windows: it would be counted nowhere.
 BEHIND_SHARE = 0.25
+MISSED_SHARE = 0.0125
 # Less than this share of the only iteration spent waiting for earlier work hardly changes its time.
 EARLIER_SHARE = 0.1
+# Marks that lie further apart than this share of an iteration do not say when the last one ends.
+APART_SHARE = 0.02
+
+
+class Fit(NamedTuple):
+    """Which clock fits the iterations of a rank.
+
+    Attributes:
+        clock: the one that times them best.
+        on_device: the device could: it has work of every iteration that the recording holds whole.
+    """
+
+    clock: Clock
+    on_device: bool
 
 
 def timed(
@@ -44,21 +74,19 @@ def timed(
     """The iterations of a rank with both windows, timed by one clock.
 
     Args:
-        host: the iterations that the host announces, in time order, with columns iteration, start_ns, end_ns
-            and partial.
+        host: the iterations that the host announces, in time order, with columns iteration, start_ns, end_ns,
+            partial, run and recorded_until_ns (`iterations.find_iterations`).
         iteration: number of the iteration that launched each device event; must not be -1.
-        lane: the queue of each device event, any number per (device, stream).
+        lane: the queue of each device event, any number per (device, stream), another for copies to the host.
         start, end: of each device event, ns.
-        wanted: the clock; None: the host's, unless the device runs behind (`BEHIND_SHARE`, or `drained`) and
-            has work of every iteration that the recording holds whole.
-        drained: when the device had finished what was launched before the recording, if it then had to wait
-            for the recording's own launches. An only iteration that this lies in is timed on the device: its
-            host begins it with waiting for work that is not its own.
+        wanted: the clock; None: the one that fits (`fit_of`).
+        drained: as `fit_of` takes it.
         duration: of each device event, ns, which tells the busiest queue; None: `end` - `start`.
 
     Returns:
-        `host` with host_start_ns, host_end_ns (int64, ns), device_start_ns, device_end_ns (Int64, ns; missing
-        for an iteration without device work), clock ("host" or "device"), and start_ns, end_ns by that clock.
+        `host` with host_start_ns, host_end_ns (int64, ns: the mark), device_start_ns, device_end_ns (Int64,
+        ns: first and last of its own work; missing without), clock ("host" or "device"), start_ns, end_ns by
+        that clock, which tile, and open (bool: when it ended is not recorded).
     """
     columns: dict[str, Any] = {str(name): host[name].array for name in host}
     columns |= {"host_start_ns": columns["start_ns"], "host_end_ns": columns["end_ns"]}
@@ -68,15 +96,69 @@ def timed(
     missing = first == NULL
     columns["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     columns["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
-    clock = wanted or _clock(host, at, start, end, missing, drained)
+    clock = wanted or _fit(host, at, start, end, missing, drained).clock
     columns["clock"] = pd.array([clock] * len(host), dtype="str")
+    run = host["run"].to_numpy(np.int64)
     if clock == "device" and not missing.all():
-        # An iteration without device work takes none of the device's time: it is where its predecessor ends.
+        # An iteration without device work begins where its predecessor ends.
         last = np.maximum.accumulate(np.where(missing, NULL, last))
         last = np.where(last == NULL, first[~missing][0], last)
-        columns["start_ns"], columns["end_ns"] = np.where(missing, last, first), last
+        begin, ended = np.where(missing, last, first), last
+        is_open = _is_last(run)
+        # where the next one has no work, nothing says where one of the two ends
+        is_open |= missing | np.append(missing[1:], False)
+    else:
+        begin = host["start_ns"].to_numpy(np.int64)
+        ended, is_open = _ends_by_marks(host, run)
+    columns["start_ns"], columns["end_ns"] = begin, tiled(begin, ended, run)
+    columns["open"] = is_open
     # made at once: adding columns to a frame takes longer than all the rest
     return pd.DataFrame(columns, index=host.index)
+
+
+def fit_of(host: pd.DataFrame, iteration: Int64, start: Int64, end: Int64, drained: int | None = None) -> Fit:
+    """The clock that fits the iterations of a rank.
+
+    It is the host's, unless the device runs behind (`BEHIND_SHARE`, `MISSED_SHARE`, or `drained`) and has
+    work of every iteration that the recording holds whole.
+
+    Args:
+        host, iteration, start, end: as `timed` takes them.
+        drained: when the device had finished what was launched before the recording, if it then had to wait
+            for the recording's own launches. An only iteration that this lies in is timed on the device: its
+            host begins it with waiting for work that is not its own.
+    """
+    at, start, end = _placed(host, iteration, start, end)
+    missing = np.bincount(at, minlength=len(host)) == 0
+    return _fit(host, at, start, end, missing, drained)
+
+
+def _is_last(run: Int64) -> npt.NDArray[np.bool_]:
+    """Which iterations are the last of their run."""
+    last: npt.NDArray[np.bool_] = np.diff(run, append=-1) != 0
+    return last
+
+
+def tiled(begin: Int64, ended: Int64, run: Int64) -> Int64:
+    """Where each iteration ends: where the next of its run begins; the last of a run when it has `ended`."""
+    return np.where(_is_last(run), ended, np.append(begin[1:], 0))
+
+
+def _ends_by_marks(host: pd.DataFrame, run: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Where the host's marks end, without the profiler's own time, and which do not say when it was over."""
+    begin, end = (host[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
+    until = host["recorded_until_ns"].to_numpy(np.int64)
+    is_last = _is_last(run)
+    inner = np.flatnonzero(~is_last)
+    taken, between = begin[inner + 1] - begin[inner], begin[inner + 1] - end[inner]
+    apart = bool(between.sum() > APART_SHARE * taken.sum())
+    return until, is_last & ((until < end) | apart)
+
+
+def host_windows(frame: pd.DataFrame) -> Int64:
+    """When the host is in each iteration of a frame as `timed` returns it, whatever times it: int64[n, 2]."""
+    begin, until = (frame[name].to_numpy(np.int64) for name in ("host_start_ns", "recorded_until_ns"))
+    return np.column_stack([begin, tiled(begin, until, frame["run"].to_numpy(np.int64))])
 
 
 def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64) -> list[int]:
@@ -112,7 +194,7 @@ def _device_windows(
     """First start and last end of each iteration's device work, NULL without; neighbours do not overlap.
 
     An iteration begins with its first work in the busiest queue, if it has work there: a copy for the next
-    iteration that runs ahead in a queue of its own does not cut the one that computes.
+    iteration that runs ahead does not cut the one that computes.
     """
     first, last = np.full(count, NULL, np.int64), np.full(count, NULL, np.int64)
     if not len(at):
@@ -144,25 +226,31 @@ def _first_and_last(
         last[of] = max(last[of], end[i])
 
 
-def _clock(
+def _fit(
     host: pd.DataFrame,
     at: Int64,
     start: Int64,
     end: Int64,
     missing: npt.NDArray[np.bool_],
     drained: int | None,
-) -> Clock:
-    if not len(at) or (missing & ~host["partial"].to_numpy(np.bool_)).any():
-        return "host"
+) -> Fit:
+    whole = ~host["partial"].to_numpy(np.bool_)
+    if not len(at) or (missing & whole).any():
+        return Fit("host", False)
     begin, finish = host["start_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)
-    if (
-        drained is not None
-        and (~host["partial"]).sum() == 1
-        and ((begin < drained) & (drained < finish)).any()
-    ):
-        return "device"
+    if drained is not None and whole.sum() == 1 and ((begin < drained) & (drained < finish)).any():
+        return Fit("device", True)
     work, inside = _work(host, at, start, end)
-    return "device" if (work - inside).sum() > BEHIND_SHARE * work.sum() else "host"
+    behind = (work - inside).sum() > BEHIND_SHARE * work.sum()
+    if not behind:
+        run = host["run"].to_numpy(np.int64)
+        _, first, count = np.unique(run, return_index=True, return_counts=True)
+        spans = host.assign(
+            start_ns=np.repeat(begin[first], count), end_ns=np.repeat(finish[first + count - 1], count)
+        )
+        work, inside = _work(spans, at, start, end)
+        behind = (work - inside).sum() > MISSED_SHARE * work.sum()
+    return Fit("device" if behind else "host", True)
 
 
 def _work(frame: pd.DataFrame, at: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:

@@ -20,7 +20,7 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
-from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
+from hta_widgets.trace.iteration_clock import Clock, Fit, contradicted, fit_of, host_windows, timed
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
@@ -51,6 +51,7 @@ _LIGHT = frozenset(
 # A finding asks for the same few scopes again and again.
 _KEPT_WINDOWS = 8
 _KEPT_ROWS = 2
+_TO_HOST = re.compile(r"DtoH|DeviceToHost|Device -> Host")
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
@@ -499,15 +500,33 @@ class RankTrace:
     def kept_iterations(self) -> tuple[Path, str] | None:
         """Where `iterations` are kept, as `trace.kept_iterations` takes it; None where they are not."""
         file = self.events.iterations if self._is_plain else None
-        made = f"{self._clock or 'auto'}-{self._offset_ns}"
-        return None if file is None else (file, made)
+        return None if file is None else (file, f"{self._clock or 'auto'}-{self._offset_ns}")
 
     def _timed_iterations(self) -> pd.DataFrame:
         rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
-        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
         return timed(
-            self._announced, self.iteration[rows].astype(np.int64), lane,
+            self._announced, self.iteration[rows].astype(np.int64), self.queues(rows),
             self.start[rows], self.end[rows], self._clock, self.drained,
+        )  # fmt: skip
+
+    def queues(self, rows: Int32 | Int64) -> Int64:
+        """A number for the queue of each of these device rows, as `iteration_clock.timed` takes it.
+
+        Copies to the host count as queues of their own: a loss that is read after `prof.step()` is work of
+        the step before, and begins none.
+        """
+        to_host = np.array([_TO_HOST.search(name) is not None for name in self.names], np.bool_)
+        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
+        queue: Int64 = 2 * lane + to_host[self.name[rows]]
+        return queue
+
+    @cached_property
+    def clock_fit(self) -> Fit:
+        """Which clock fits the iterations of this rank, without a look at the others of its job."""
+        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
+        return fit_of(
+            self._announced, self.iteration[rows].astype(np.int64),
+            self.start[rows], self.end[rows], self.drained,
         )  # fmt: skip
 
     @cached_property
@@ -620,8 +639,8 @@ class RankTrace:
         if scope.iterations is not None:
             frame = self.iterations
             chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
-            edges = ("start_ns", "end_ns") if clock != "host" else ("host_start_ns", "host_end_ns")
-            spans = np.stack([frame[edge].to_numpy(np.int64)[chosen] for edge in edges], 1)
+            tiles = frame[["start_ns", "end_ns"]].to_numpy(np.int64)
+            spans = (host_windows(frame) if clock == "host" else tiles)[chosen]
         else:
             spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
         if scope.window_ns is not None:
