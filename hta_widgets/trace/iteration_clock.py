@@ -13,7 +13,8 @@ is open.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +29,10 @@ __all__ = [
     "EARLIER_SHARE",
     "MISSED_SHARE",
     "Clock",
-    "Fit",
+    "clock_of_job",
     "contradicted",
-    "fit_of",
     "host_windows",
+    "retimed",
     "tiled",
     "timed",
 ]
@@ -47,18 +48,6 @@ MISSED_SHARE = 0.0125
 EARLIER_SHARE = 0.1
 # Marks that lie further apart than this share of an iteration do not say when the last one ends.
 APART_SHARE = 0.02
-
-
-class Fit(NamedTuple):
-    """Which clock fits the iterations of a rank.
-
-    Attributes:
-        clock: the one that times them best.
-        on_device: the device could: it has work of every iteration that the recording holds whole.
-    """
-
-    clock: Clock
-    on_device: bool
 
 
 def timed(
@@ -79,8 +68,11 @@ def timed(
         iteration: number of the iteration that launched each device event; must not be -1.
         lane: the queue of each device event, any number per (device, stream), another for copies to the host.
         start, end: of each device event, ns.
-        wanted: the clock; None: the one that fits (`fit_of`).
-        drained: as `fit_of` takes it.
+        wanted: the clock; None: the one that fits: the host's, unless the device runs behind (`BEHIND_SHARE`,
+            `MISSED_SHARE`, or `drained`) and has work of every iteration that the recording holds whole.
+        drained: when the device had finished what was launched before the recording, if it then had to wait
+            for the recording's own launches. An only iteration that this lies in is timed on the device: its
+            host begins it with waiting for work that is not its own.
         duration: of each device event, ns, which tells the busiest queue; None: `end` - `start`.
 
     Returns:
@@ -96,41 +88,58 @@ def timed(
     missing = first == NULL
     columns["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     columns["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
-    clock = wanted or _fit(host, at, start, end, missing, drained).clock
-    columns["clock"] = pd.array([clock] * len(host), dtype="str")
-    run = host["run"].to_numpy(np.int64)
+    clock = wanted or _fit(host, at, start, end, missing, drained)
+    # made at once: adding columns to a frame takes longer than all the rest
+    columns |= _by_clock(columns, first, last, clock)
+    return pd.DataFrame(columns, index=host.index)
+
+
+def retimed(frame: pd.DataFrame, clock: Clock) -> pd.DataFrame:
+    """The iterations of a rank, as `timed` returns them, by the other clock."""
+    columns: dict[str, Any] = {str(name): frame[name].array for name in frame}
+    first, last = (
+        frame[name].to_numpy(np.int64, na_value=NULL) for name in ("device_start_ns", "device_end_ns")
+    )
+    columns["start_ns"] = columns["host_start_ns"]
+    columns["end_ns"] = columns["host_end_ns"]
+    return pd.DataFrame(columns | _by_clock(columns, first, last, clock), index=frame.index)
+
+
+def clock_of_job(frames: Iterable[pd.DataFrame]) -> Clock:
+    """The one clock of ranks that work in step, each timed by the clock that fits it.
+
+    Where one of them runs behind, only the device tells how long a step takes on each; unless there is a rank
+    whose device has no work of a step that the recording holds whole.
+
+    Args:
+        frames: of each rank, as `timed` returns it.
+    """
+    worked = [frame for frame in frames if frame["device_start_ns"].notna().any()]
+    wanted = any((frame["clock"] == "device").any() for frame in worked)
+    known = all((frame["device_start_ns"].notna() | frame["partial"]).all() for frame in worked)
+    return "device" if wanted and known else "host"
+
+
+def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) -> dict[str, Any]:
+    """The columns that depend on the clock: clock, start_ns, end_ns, open."""
+    run, missing = np.asarray(columns["run"], np.int64), first == NULL
     if clock == "device" and not missing.all():
         # An iteration without device work begins where its predecessor ends.
         last = np.maximum.accumulate(np.where(missing, NULL, last))
         last = np.where(last == NULL, first[~missing][0], last)
         begin, ended = np.where(missing, last, first), last
-        is_open = _is_last(run)
         # where the next one has no work, nothing says where one of the two ends
-        is_open |= missing | np.append(missing[1:], False)
+        is_open = _is_last(run) | missing | np.append(missing[1:], False)
     else:
-        begin = host["start_ns"].to_numpy(np.int64)
-        ended, is_open = _ends_by_marks(host, run)
-    columns["start_ns"], columns["end_ns"] = begin, tiled(begin, ended, run)
-    columns["open"] = is_open
-    # made at once: adding columns to a frame takes longer than all the rest
-    return pd.DataFrame(columns, index=host.index)
-
-
-def fit_of(host: pd.DataFrame, iteration: Int64, start: Int64, end: Int64, drained: int | None = None) -> Fit:
-    """The clock that fits the iterations of a rank.
-
-    It is the host's, unless the device runs behind (`BEHIND_SHARE`, `MISSED_SHARE`, or `drained`) and has
-    work of every iteration that the recording holds whole.
-
-    Args:
-        host, iteration, start, end: as `timed` takes them.
-        drained: when the device had finished what was launched before the recording, if it then had to wait
-            for the recording's own launches. An only iteration that this lies in is timed on the device: its
-            host begins it with waiting for work that is not its own.
-    """
-    at, start, end = _placed(host, iteration, start, end)
-    missing = np.bincount(at, minlength=len(host)) == 0
-    return _fit(host, at, start, end, missing, drained)
+        begin = np.asarray(columns["host_start_ns"], np.int64)
+        end, ended = (np.asarray(columns[name], np.int64) for name in ("host_end_ns", "recorded_until_ns"))
+        is_open = _is_last(run) & ((ended < end) | _are_apart(begin, end, run))
+    return {
+        "clock": pd.array([clock] * len(run), dtype="str"),
+        "start_ns": begin,
+        "end_ns": tiled(begin, ended, run),
+        "open": is_open,
+    }
 
 
 def _is_last(run: Int64) -> npt.NDArray[np.bool_]:
@@ -144,15 +153,11 @@ def tiled(begin: Int64, ended: Int64, run: Int64) -> Int64:
     return np.where(_is_last(run), ended, np.append(begin[1:], 0))
 
 
-def _ends_by_marks(host: pd.DataFrame, run: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Where the host's marks end, without the profiler's own time, and which do not say when it was over."""
-    begin, end = (host[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
-    until = host["recorded_until_ns"].to_numpy(np.int64)
-    is_last = _is_last(run)
-    inner = np.flatnonzero(~is_last)
+def _are_apart(begin: Int64, end: Int64, run: Int64) -> bool:
+    """Whether marks leave so much time between them that they do not say when an iteration is over."""
+    inner = np.flatnonzero(~_is_last(run))
     taken, between = begin[inner + 1] - begin[inner], begin[inner + 1] - end[inner]
-    apart = bool(between.sum() > APART_SHARE * taken.sum())
-    return until, is_last & ((until < end) | apart)
+    return bool(between.sum() > APART_SHARE * taken.sum())
 
 
 def host_windows(frame: pd.DataFrame) -> Int64:
@@ -233,13 +238,13 @@ def _fit(
     end: Int64,
     missing: npt.NDArray[np.bool_],
     drained: int | None,
-) -> Fit:
+) -> Clock:
     whole = ~host["partial"].to_numpy(np.bool_)
     if not len(at) or (missing & whole).any():
-        return Fit("host", False)
+        return "host"
     begin, finish = host["start_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)
     if drained is not None and whole.sum() == 1 and ((begin < drained) & (drained < finish)).any():
-        return Fit("device", True)
+        return "device"
     work, inside = _work(host, at, start, end)
     behind = (work - inside).sum() > BEHIND_SHARE * work.sum()
     if not behind:
@@ -250,7 +255,7 @@ def _fit(
         )
         work, inside = _work(spans, at, start, end)
         behind = (work - inside).sum() > MISSED_SHARE * work.sum()
-    return Fit("device" if behind else "host", True)
+    return "device" if behind else "host"
 
 
 def _work(frame: pd.DataFrame, at: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
