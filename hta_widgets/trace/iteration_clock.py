@@ -77,15 +77,17 @@ def timed(
 
     Returns:
         `host` with host_start_ns, host_end_ns (int64, ns: the mark), device_start_ns, device_end_ns (Int64,
-        ns: first and last of its own work; missing without), clock ("host" or "device"), start_ns, end_ns by
+        ns: first and last of its own work; missing without), leading (bool: it has work in the queue that
+        iterations begin in, the busiest), clock ("host" or "device"), start_ns, end_ns by
         that clock, which tile, and open (bool: when it ended is not recorded).
     """
     columns: dict[str, Any] = {str(name): host[name].array for name in host}
     columns |= {"host_start_ns": columns["start_ns"], "host_end_ns": columns["end_ns"]}
     duration = end - start if duration is None else duration
     at, lane, start, end, duration = _placed(host, iteration, lane, start, end, duration)
-    first, last = _device_windows(len(host), at, lane, start, end, duration)
+    first, last, leading = _device_windows(len(host), at, lane, start, end, duration)
     missing = first == NULL
+    columns["leading"] = leading
     columns["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     columns["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
     clock = wanted or _fit(host, at, start, end, missing, drained)
@@ -128,8 +130,10 @@ def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) 
         last = np.maximum.accumulate(np.where(missing, NULL, last))
         last = np.where(last == NULL, first[~missing][0], last)
         begin, ended = np.where(missing, last, first), last
-        # where the next one has no work, nothing says where one of the two ends
-        is_open = _is_last(run) | missing | np.append(missing[1:], False)
+        # Where one has no work in the queue that iterations begin in, nothing says where it begins, and so
+        # where the one before it ends.
+        aside = ~np.asarray(columns["leading"], np.bool_)
+        is_open = _is_last(run) | aside | np.append(aside[1:], False)
     else:
         begin = np.asarray(columns["host_start_ns"], np.int64)
         end, ended = (np.asarray(columns[name], np.int64) for name in ("host_end_ns", "recorded_until_ns"))
@@ -195,27 +199,30 @@ def _placed(frame: pd.DataFrame, iteration: Int64, *columns: Int64) -> tuple[Int
 
 def _device_windows(
     count: int, at: Int64, lane: Int64, start: Int64, end: Int64, duration: Int64
-) -> tuple[Int64, Int64]:
+) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
     """First start and last end of each iteration's device work, NULL without; neighbours do not overlap.
+
+    And whether it has work in the busiest queue.
 
     An iteration begins with its first work in the busiest queue, if it has work there: a copy for the next
     iteration that runs ahead does not cut the one that computes.
     """
     first, last = np.full(count, NULL, np.int64), np.full(count, NULL, np.int64)
     if not len(at):
-        return first, last
+        return first, last, first != NULL
     lanes, code = distinct(lane)
     busiest = int(np.bincount(code, duration, len(lanes)).argmax())
     begun, anywhere = np.full((2, count), np.iinfo(np.int64).max)
     _first_and_last(at, code, busiest, start, end, begun, anywhere, last)
-    begun = np.where(begun == np.iinfo(np.int64).max, anywhere, begun)
+    leading = begun != np.iinfo(np.int64).max
+    begun = np.where(leading, begun, anywhere)
     worked = begun != np.iinfo(np.int64).max
     # In time order; where work of the next one has begun, an iteration is over.
     begun = np.maximum.accumulate(np.where(worked, begun, NULL))
     following = np.minimum.accumulate(np.where(worked, begun, np.iinfo(np.int64).max)[::-1])[::-1]
     first[worked] = begun[worked]
     last[worked] = np.minimum(last, np.append(following[1:], np.iinfo(np.int64).max))[worked]
-    return first, np.maximum(first, last)
+    return first, np.maximum(first, last), leading
 
 
 @kernel

@@ -34,7 +34,7 @@ def lent_marks(iterations: pd.DataFrame, rank: int, extent: tuple[int, int]) -> 
         Columns as `iterations.find_iterations` documents: source names the rank, confidence is medium, and
         partial says what the recording of either cuts.
     """
-    marks = iterations.drop(columns=["device_start_ns", "device_end_ns", "clock", "open"])
+    marks = iterations.drop(columns=["device_start_ns", "device_end_ns", "leading", "clock", "open"])
     marks["start_ns"], marks["end_ns"] = marks.pop("host_start_ns"), marks.pop("host_end_ns")
     begin, end = (marks[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
     share = (np.minimum(end, extent[1]) - np.maximum(begin, extent[0])) / np.maximum(end - begin, 1)

@@ -609,8 +609,26 @@ class RankTrace:
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
         at[self.earlier_work] = -1
+        at[self._work_of_pauses(frame)] = -1
         numbers = np.append(frame["iteration"].to_numpy(np.int64), -1).astype(np.int32)
         return numbers[at]
+
+    def _work_of_pauses(self, frame: pd.DataFrame) -> Int64:
+        """Positions of the device rows that were launched in the pause before a run of iterations."""
+        begins = frame["start_ns"].to_numpy(np.int64)[np.diff(frame["run"], prepend=0) != 0]
+        rows = np.flatnonzero(self.is_device)
+        found = [np.empty(0, np.int64)]
+        for begin in begins.tolist():
+            later = rows[self.start[rows] >= begin]
+            found.append(
+                later[
+                    links.from_before(
+                        self.launch[later], self.is_device[later], self.device[later], self.stream[later],
+                        self.start[later],
+                    )
+                ]
+            )  # fmt: skip
+        return np.concatenate(found)
 
     @cached_property
     def earlier_work(self) -> Int64:
