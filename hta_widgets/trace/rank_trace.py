@@ -563,6 +563,11 @@ class RankTrace:
         """What times the iterations: the "host" that announces them, or the "device" that runs behind it."""
         return cast(Clock, str(self.iterations["clock"].iloc[0])) if len(self.iterations) else "host"
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether the program marks the iterations: they are announced, or annotated; not guessed."""
+        return not self.iterations["known"].eq("guessed").any()
+
     @cached_property
     def _announced(self) -> pd.DataFrame:
         """The iterations as the host announces them."""

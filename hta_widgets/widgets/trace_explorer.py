@@ -19,6 +19,7 @@ from hta_widgets.analysis.critical_path import what_if
 from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.wholes import shown_scope
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import to_excel, write
@@ -225,7 +226,8 @@ class TraceExplorer(Pictured, LoadingPart):
             return job_frame(trace, scope, **{"picture": "ranks", **options})
         if kind == "roofline" and self.peaks:
             options.setdefault("peaks", self.peaks)
-        scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
+        selected = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
+        scope = shown_scope(trace, kind, selected)
         return cached_analysis(trace, kind, scope, options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:
