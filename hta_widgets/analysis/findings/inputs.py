@@ -61,6 +61,8 @@ _EARLY_PCT = 1.0
 _ROUNDED_NS = 1_000
 # In gaps that are so many times longer than clocks disagree, it does not matter who was late by that.
 _FAR = 10
+# From this part of the ranks on that do not record when a step ended, it is left out.
+_MOSTLY_OPEN = 0.5
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -116,9 +118,11 @@ class Inputs:
         starting = complete[np.array(starts, np.bool_)]
         self.left_out: list[tuple[int, int]] = []
         if scope.iterations is None and len(complete):
-            open_somewhere = set(self.steps.loc[self.steps["open"], "iteration"])
+            # of several ranks, where one stopped recording early the others still tell of the step
+            unended = self.steps.groupby("iteration")["open"].mean()
+            unended_steps = set(unended.index[unended >= _MOSTLY_OPEN])
             starting_up = set(starting["iteration"])
-            steady = sorted(set(complete["iteration"]) - starting_up - open_somewhere)
+            steady = sorted(set(complete["iteration"]) - starting_up - unended_steps)
             steady = steady or sorted(set(complete["iteration"]) - starting_up)
             if steady:
                 self.left_out = list(
