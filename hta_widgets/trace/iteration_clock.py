@@ -137,7 +137,9 @@ def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) 
     else:
         begin = np.asarray(columns["host_start_ns"], np.int64)
         end, ended = (np.asarray(columns[name], np.int64) for name in ("host_end_ns", "recorded_until_ns"))
-        is_open = _is_last(run) & ((ended < end) | _are_apart(begin, end, run))
+        # a ProfilerStep ends when the program says so; other spans leave out what follows them
+        spans = not str(columns["source"][0]).startswith("ProfilerStep") if len(run) else False
+        is_open = _is_last(run) & ((ended < end) | (spans and _are_apart(begin, end, run)))
     return {
         "clock": pd.array([clock] * len(run), dtype="str"),
         "start_ns": begin,
