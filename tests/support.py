@@ -39,6 +39,13 @@ def shared_input(name: str) -> Path:
     path = SHARED_TRACES.parent / name
     if not path.exists():
         pytest.skip(f"{name!r} not found beside the folder of HTA_WIDGETS_TRACES")
+
+
+def shared_case(name: str) -> Path:
+    """Path of a small recording with a known answer; skips the test without it."""
+    path = SHARED_TRACES.parent / "cases" / name
+    if not path.exists():
+        pytest.skip(f"case {name!r} not found beside the folder of HTA_WIDGETS_TRACES")
     return path
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.cli.ask import ask
 from hta_widgets.cli.document import json_lines, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
@@ -32,7 +33,7 @@ def run(arguments: Namespace) -> Exit:
     check_writable(output)
     form = form_of(arguments.format, output)
     trace = open_trace(arguments)
-    scope = scope_of(arguments, trace)
+    scope = shown_scope(trace, analysis.kind, scope_of(arguments, trace))
     frame = ask(analysis, trace, scope, options)
     limit = len(frame) if arguments.limit is None else arguments.limit
     if form == "table":
@@ -41,6 +42,7 @@ def run(arguments: Namespace) -> Exit:
         head = {
             "kind": analysis.kind,
             "scope": scope_as_dict(scope),
+            "of": whole_of(trace, analysis.kind, scope),
             "options": plain(options),
             "sentence": _answer(analysis, frame, trace),
             "failed": {name: str(error) for name, error in trace.failed.items()},

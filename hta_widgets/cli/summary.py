@@ -12,6 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.wholes import whole_of
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
 from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, plain, scope_as_dict
@@ -79,6 +80,7 @@ def _document(trace: Trace, scope: Scope, answers: Frames) -> dict[str, Any]:
     return {
         "kind": "summary",
         "scope": scope_as_dict(scope),
+        "of": whole_of(trace, "temporal_breakdown", scope),
         "job": plain(
             {
                 **trace.summary,

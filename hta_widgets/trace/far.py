@@ -36,6 +36,7 @@ from hta_widgets.trace.cluster import (
     unpacked,
 )
 from hta_widgets.trace.health import Finding, health_frame
+from hta_widgets.trace.iteration_clock import clock_of_job
 from hta_widgets.trace.memory import Memory, default_limit
 from hta_widgets.trace.model import IterationClock, Trace, no_trace
 from hta_widgets.trace.one_job import device_names, several_jobs, world_size
@@ -254,8 +255,14 @@ class FarTrace(Trace):
         self.client, self._read, self._workers = client, read, workers
         self._plan = Plan(tuple(assigned), self.clock, iteration_clock, rules, found, failed, self.job_size)
         self._groups = self._grouped()
-        for rank, known in zip(self.ranks, self.each(_known), strict=True):
-            vars(self.rank(rank)).update(known)
+        every = self.each(_known)
+        own = [known["iterations"] for known in every]
+        if iteration_clock == "auto" and len({clock for frame in own for clock in frame["clock"]}) > 1:
+            self._plan = replace(self._plan, iteration_clock=clock_of_job(own))
+            self._groups = self._grouped()
+            every = self.each(_known)
+        for rank, known in zip(self.ranks, every, strict=True):
+            vars(self.rank(rank)).update(known | {"own_iterations": known["iterations"]})
 
     @classmethod
     def open_on(
@@ -432,6 +439,10 @@ class FarTrace(Trace):
             self._found, self.failed, self.memory, self.clock, clock or self.iteration_clock,
             rules or self._rules,
         )  # fmt: skip
+
+    def marks_lent_to(self, rank_trace: RankTrace) -> pd.DataFrame | None:
+        """None: a rank on a worker has no other beside it."""
+        return None
 
     @cached_property
     def health(self) -> pd.DataFrame:

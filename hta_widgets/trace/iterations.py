@@ -2,11 +2,13 @@
 
 In order: the profiler's steps, a serving engine's steps, a repeating annotation, a repeating pattern of work,
 the whole recording. The first source that yields an iteration is used; the result names it, with its
-confidence. There is always at least one iteration. Windows are disjoint and sorted.
+confidence, and says how the iterations are known: announced by the program, annotated (spans of one name that
+come regularly and hold the work), or guessed. There is always at least one iteration. Windows are disjoint
+and sorted.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
@@ -28,7 +30,10 @@ COLUMNS = {
     "end_ns": "int64",
     "source": "str",
     "confidence": "str",
+    "known": "str",
     "partial": "bool",
+    "run": "int64",
+    "recorded_until_ns": "int64",
     "phase": "str",
     "batch_size": "Int64",
     "tokens": "Int64",
@@ -41,6 +46,10 @@ PARTIAL_SHARE = 0.5
 ANNOTATION_COVERS = 0.5
 # Repeats are taken for the loop only if they cover this share of it.
 PERIODIC_COVERS = 0.7
+# Spans of an annotation are a regular loop if half of them begin within this share of the usual time apart.
+REGULAR_SHARE = 0.25
+# From this share of a step on, time in which nothing is recorded may be the profiler's, which stops in it.
+TAIL_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,7 @@ class Window:
     label: str
     number: int | None = None
     step: ServingStep | None = None
+    unfinished: bool = False  # its end was not recorded
 
 
 def find_iterations(events: Recorded) -> pd.DataFrame:
@@ -87,7 +97,10 @@ def find_iterations(events: Recorded) -> pd.DataFrame:
 
     Returns columns iteration (number; the profiler's own where it has one), label, start_ns, end_ns, source
     (``ProfilerStep``, ``serving step``, ``annotation``, ``periodicity``, ``whole trace``), confidence (high,
-    medium, low), partial (cut by the recording), and for serving steps phase, batch_size, tokens.
+    medium, low), known (``announced``, ``annotated``, ``guessed``), partial (cut by the recording), run
+    (iterations of one run follow each other; between runs the profiler paused), recorded_until_ns (end_ns, or
+    of the last of a run the end of what is recorded in it, where the profiler's own time follows), and for
+    serving steps phase, batch_size, tokens.
     """
     sources: tuple[tuple[str, str, Callable[[Recorded], list[Window]]], ...] = (
         ("ProfilerStep", "high", _profiler_steps),
@@ -99,8 +112,11 @@ def find_iterations(events: Recorded) -> pd.DataFrame:
     for source, confidence, find in sources:
         windows = find(events)
         if windows:
-            return _frame(windows, source, confidence, _partial(windows, events.work(), source))
-    return _frame([], "", "", [])
+            runs = _runs(windows, source)
+            partial = _partial(windows, events.work(), source)
+            until = _recorded_until(events, windows, runs, source)
+            return _frame(windows, source, confidence, _known(windows, source), partial, runs, until)
+    return _frame([], "", "", "", [], [], [])
 
 
 def _profiler_steps(events: Recorded) -> list[Window]:
@@ -112,6 +128,8 @@ def _profiler_steps(events: Recorded) -> list[Window]:
         if code not in numbers:
             continue
         window = _window(events, row, numbers[code])
+        if window.start == window.end:  # what Kineto writes of a span that is open when the recording ends
+            window = _unfinished(events, window)
         # Several threads may announce the same step: one window.
         alike = places.setdefault(numbers[code], [])
         same = next((at for at in alike if _meet(merged[at], window)), None)
@@ -120,10 +138,16 @@ def _profiler_steps(events: Recorded) -> list[Window]:
             merged.append(window)
         else:
             other = merged[same]
-            merged[same] = Window(
-                min(other.start, window.start), max(other.end, window.end), other.label, other.number
+            merged[same] = replace(
+                other, start=min(other.start, window.start), end=max(other.end, window.end)
             )
     return _disjoint(merged)
+
+
+def _unfinished(events: Recorded, window: Window) -> Window:
+    """A step whose end was not recorded: until the last event of the host."""
+    end = int(events.end[events.on_host].max(initial=window.end))
+    return replace(window, end=end, unfinished=True)
 
 
 def _serving_steps(events: Recorded) -> list[Window]:
@@ -230,16 +254,13 @@ def _apart(events: Recorded, rows: list[int]) -> bool:
 def _disjoint(windows: list[Window]) -> list[Window]:
     """In time order; where two steps overlap (different threads) the earlier ends when the later begins."""
     windows = sorted(windows, key=lambda window: (window.start, window.end))
-    clipped = [
-        Window(window.start, min(window.end, after.start), window.label, window.number, window.step)
-        for window, after in pairwise(windows)
-    ]
+    clipped = [replace(window, end=min(window.end, after.start)) for window, after in pairwise(windows)]
     return [window for window in clipped + windows[-1:] if window.start < window.end]
 
 
 def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
     """First and last windows with far less work than a typical one; a lone window is not known to be cut."""
-    flags = [False] * len(windows)
+    flags = [window.unfinished for window in windows]
     if len(windows) < 2 or source == "serving step":
         return flags  # serving steps differ in size by nature
     inside = np.searchsorted(work, [window.end for window in windows]) - np.searchsorted(
@@ -247,11 +268,63 @@ def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
     )
     for edge in (0, len(windows) - 1):
         others = np.delete(inside, edge)
-        flags[edge] = bool(inside[edge] < PARTIAL_SHARE * np.median(others))
+        flags[edge] |= bool(inside[edge] < PARTIAL_SHARE * np.median(others))
     return flags
 
 
-def _frame(windows: list[Window], source: str, confidence: str, partial: list[bool]) -> pd.DataFrame:
+def _known(windows: list[Window], source: str) -> str:
+    """How the iterations are known."""
+    if source in ("ProfilerStep", "serving step"):
+        return "announced"
+    if source != "annotation":
+        return "guessed"
+    apart = np.diff([window.start for window in windows])
+    usual = float(np.median(apart))
+    return "annotated" if np.median(np.abs(apart - usual)) <= REGULAR_SHARE * usual else "guessed"
+
+
+def _runs(windows: list[Window], source: str) -> list[int]:
+    """The run of each window: where the profiler's numbers do not follow each other, it paused in between."""
+    if source != "ProfilerStep":
+        return [0] * len(windows)
+    numbers = [window.number or 0 for window in windows]
+    runs: list[int] = np.cumsum(np.diff(numbers, prepend=numbers[0] - 1) != 1).tolist()
+    return runs
+
+
+def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], source: str) -> list[int]:
+    """The end of each window; of the last of a run that of its last event, if the profiler stopped after it.
+
+    Nothing is recorded then but the step itself, for longer than at the end of any other step.
+    """
+    ends = [window.end for window in windows]
+    if source != "ProfilerStep":
+        return ends
+    for at in (at for at, after in enumerate([*runs[1:], -1]) if runs[at] != after):
+        length = windows[at].end - windows[at].start
+        silent = ends[at] - _last_event(events, windows[at])
+        if silent <= TAIL_SHARE * length:
+            continue
+        others = [each for place, each in enumerate(windows) if place != at]
+        usual = max((each.end - _last_event(events, each) for each in others), default=0)
+        if silent - usual > TAIL_SHARE * length:
+            ends[at] -= silent
+    return ends
+
+
+def _last_event(events: Recorded, window: Window) -> int:
+    """When the last event that begins in a window ends, marks of steps aside; at most the window's end."""
+    rows = np.flatnonzero((events.start >= window.start) & (events.start < window.end))
+    rows = rows[events.event_class[rows] != EventClass.OTHER]
+    marks = np.array([profiler_step(name) is not None for name in events.names], np.bool_)
+    rows = rows[~marks[events.name[rows]]]
+    return min(int(events.end[rows].max(initial=window.start)), window.end) if len(rows) else window.end
+
+
+def _frame(
+    windows: list[Window], source: str, confidence: str, known: str,
+    partial: list[bool], runs: list[int], recorded_until: list[int],
+) -> pd.DataFrame:  # fmt: skip
     used: set[int] = set()
     numbers = []
     following = max((window.number for window in windows if window.number is not None), default=-1) + 1
@@ -269,7 +342,10 @@ def _frame(windows: list[Window], source: str, confidence: str, partial: list[bo
         "end_ns": [window.end for window in windows],
         "source": [source] * len(windows),
         "confidence": [confidence] * len(windows),
+        "known": [known] * len(windows),
         "partial": partial,
+        "run": runs,
+        "recorded_until_ns": recorded_until,
         "phase": [step.phase if step else None for step in steps],
         "batch_size": [step.batch_size if step else None for step in steps],
         "tokens": [step.tokens if step else None for step in steps],

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,9 @@ from hta_widgets.trace.health import (
     rank_findings,
     rule_findings,
 )
-from hta_widgets.trace.iteration_clock import Clock
+from hta_widgets.trace.iteration_clock import Clock, clock_of_job, retimed
 from hta_widgets.trace.kept_of_job import is_kept, kept_of_job
+from hta_widgets.trace.lent_marks import is_announced, lent_marks
 from hta_widgets.trace.memory import Memory, default_limit, parse_bytes
 from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
@@ -136,7 +138,7 @@ class Trace:
                 being read counts in part), the number of files, and what is being read; an exception that it
                 raises cancels the reading and propagates.
             clock: what times the iterations: the "host" that announces them, the "device" that runs their
-                work, or "auto": the device on ranks whose device runs behind (`iteration_clock.timed`).
+                work, or "auto": the device if that of a rank runs behind (`iteration_clock.clock_of_job`).
             classes: rules that decide the class of device work by its name: {pattern: class}, or the path of
                 a file of rules. They come before the rules of a file ``hta_widgets.toml`` beside the traces,
                 which is always read (`class_rules`).
@@ -258,7 +260,7 @@ class Trace:
             built = RankTrace(
                 self._events[rank], rank, self._assigned[rank].label,
                 self.clock.offset_ns.get(rank, 0), self._kept.get(rank),
-                _wanted(self.iteration_clock), self._rules.rules,
+                _wanted(self.iteration_clock), self._rules.rules, ref(self),
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         self._events[rank].used()
@@ -287,7 +289,9 @@ class Trace:
         if clock == self.iteration_clock:
             return self
         other = self._again(clock=clock)
-        other._ranks = {rank: known.timed_by(_wanted(clock)) for rank, known in list(self._ranks.items())}
+        other._ranks = {
+            rank: known.timed_by(_wanted(clock), ref(other)) for rank, known in list(self._ranks.items())
+        }
         return other
 
     def with_classes(self, classes: Mapping[str, EventClass | str]) -> "Trace":
@@ -328,7 +332,9 @@ class Trace:
 
         Empty where that cannot be told: without a cache, or of slices that were chosen.
         """
-        return {rank: f"{key} {self.iteration_clock}" for rank, key in self.slice_keys.items()}
+        # which clock times a rank's iterations, and whose marks, follows from all ranks
+        of_job = self.key if len(self.ranks) > 1 else self.iteration_clock
+        return {rank: f"{key} {of_job}" for rank, key in self.slice_keys.items()}
 
     @cached_property
     def slice_keys(self) -> dict[int, str]:
@@ -344,11 +350,12 @@ class Trace:
     @cached_property
     def key(self) -> str:
         """A text that changes with any rank, with how they were put together, and with what is missing."""
-        if not self.rank_keys:
+        if not self.slice_keys:
             return ""
         failed = {name: str(error) for name, error in self.failed.items()}
         parts = [
-            self.rank_keys,
+            self.slice_keys,
+            self.iteration_clock,
             self.clock,
             failed,
             self._found.skipped,
@@ -409,7 +416,23 @@ class Trace:
     def _iterations(self) -> pd.DataFrame:
         frame, counts = self._kept_iterations() or self._joined_iterations()
         frame["rank"] = np.repeat(np.array(self.ranks, np.int64), counts)
+        announced = is_announced(frame)
+        mixed = self.iteration_clock == "auto" and len(set(frame["clock"])) > 1
+        if len(self.ranks) > 1 and (mixed or not announced.all()):
+            frame = self._as_one_job(frame, announced)
         return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
+
+    def _as_one_job(self, frame: pd.DataFrame, announced: npt.NDArray[np.bool_]) -> pd.DataFrame:
+        """Iterations that each rank found alone, by one clock, and by another's marks where it has none."""
+        own = {int(str(rank)): of_rank for rank, of_rank in frame.groupby("rank")}
+        telling = frame[announced] if announced.any() else frame
+        clock = _wanted(self.iteration_clock) or clock_of_job([part for _, part in telling.groupby("rank")])
+        marked = set(frame.loc[announced, "rank"])
+        steps = []
+        for rank, of_rank in own.items():
+            lent = None if rank in marked else self.rank(rank).by_lent_marks(clock)
+            steps.append(retimed(of_rank, clock) if lent is None else lent.assign(rank=rank))
+        return pd.concat(steps, ignore_index=True)
 
     def _kept_iterations(self) -> tuple[pd.DataFrame, list[int]] | None:
         """The iterations of all ranks, and how many each has; None unless all are kept on disk."""
@@ -417,8 +440,33 @@ class Trace:
         return None if None in kept else kept_iterations.read_all([each for each in kept if each])
 
     def _joined_iterations(self) -> tuple[pd.DataFrame, list[int]]:
-        frames = [self.rank(rank).iterations for rank in self.ranks]
+        frames = [self.rank(rank).own_iterations for rank in self.ranks]
         return pd.concat(frames, ignore_index=True), [len(frame) for frame in frames]
+
+    @cached_property
+    def job_clock(self) -> Clock:
+        """The clock that times the iterations of all ranks: the one chosen, or the one that fits them all."""
+        wanted = _wanted(self.iteration_clock)
+        if wanted is not None:
+            return wanted
+        clocks = self.iterations["clock"]
+        return cast(Clock, str(clocks.iloc[0])) if len(clocks) else "host"
+
+    def marks_lent_to(self, rank_trace: RankTrace) -> pd.DataFrame | None:
+        """The marks of the first rank that announces its steps, for one that does not but works beside it.
+
+        None where the rank has its own, no other has, or no clock that both share says which of its time they
+        are about.
+        """
+        if is_announced(rank_trace.own_iterations).all() or self.clock.method == "start":
+            return None
+        lender = None if self.several_jobs else self._lender
+        return None if lender is None else lent_marks(lender.own_iterations, lender.rank, rank_trace.extent)
+
+    @cached_property
+    def _lender(self) -> RankTrace | None:
+        every = (self.rank(rank) for rank in self.ranks)
+        return next((each for each in every if is_announced(each.own_iterations).any()), None)
 
     @cached_property
     def kinds(self) -> list[str]:

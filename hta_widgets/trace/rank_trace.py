@@ -6,12 +6,15 @@ axis (see `clocks`). Rows are in file order; `event_id` is the row of the `Event
 arguments.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +24,7 @@ from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
-from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
+from hta_widgets.trace.iteration_clock import Clock, contradicted, host_windows, retimed, timed
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
@@ -36,6 +39,9 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices
 from hta_widgets.trace.threads import threads
 from hta_widgets.trace.waits import Waits, recorded_waits
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
 
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
@@ -52,7 +58,8 @@ _LIGHT = frozenset(
         "_kept", "_clock", "offset_ns", "_windows", "_columns",
         "n", "extent", "device_span", "device_events", "device_name", "accelerator", "work_names",
         "recording", "drained",
-        "announced", "iterations", "iteration_clock", "contradicted_iterations",
+        "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
+        "contradicted_iterations",
         "doubtful_steps", "vetoes", "processes", "clock_ahead_ns", "cut_off_ns",
     }
 )  # fmt: skip
@@ -61,6 +68,7 @@ _KEPT_WINDOWS = 8
 # Fewer records are whole microseconds by chance.
 _ENOUGH_WHOLE = 20
 _KEPT_ROWS = 2
+_TO_HOST = re.compile(r"DtoH|DeviceToHost|Device -> Host")
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
@@ -100,6 +108,7 @@ class RankTrace:
         kept: Bool | None = None,
         clock: Clock | None = None,
         rules: Sequence[Rule] | None = None,
+        job: ref[Trace] | None = None,
     ) -> None:
         self.events = RankEvents.of(events) if isinstance(events, EventTable) else events
         self.rank, self.label, self.path = rank, label or str(rank), self.events.header.path
@@ -108,6 +117,7 @@ class RankTrace:
         self._kept = None if kept is None else (len(kept), np.packbits(kept))
         self.offset_ns = offset_ns
         self._clock = clock
+        self._job = job
         self._windows: dict[tuple[Scope, Clock | None], Int64] = {}
         self._columns: dict[str, Any] = {}  # what no clock changes: shared with this rank by other clocks
         self.events.shown_by(self)
@@ -115,12 +125,19 @@ class RankTrace:
     def __repr__(self) -> str:
         return f"RankTrace(rank={self.label}, events={self.n})"
 
-    def timed_by(self, clock: Clock | None) -> "RankTrace":
-        """This rank with its iterations timed by another clock; all that no clock changes is shared."""
+    def timed_by(self, clock: Clock | None, job: ref[Trace]) -> RankTrace:
+        """This rank of a job whose iterations another clock times; all that no clock changes is shared."""
         other = copy(self)
-        other._clock = clock
+        other._clock, other._job = clock, job
         other._windows = {}
-        for name in ("_rows", "iterations", "iteration_clock", "contradicted_iterations", REMEMBERED):
+        for name in (
+            "_rows",
+            "iterations",
+            "own_iterations",
+            "iteration_clock",
+            "contradicted_iterations",
+            REMEMBERED,
+        ):
             other.__dict__.pop(name, None)
         self.events.shown_by(other)
         return other
@@ -570,36 +587,58 @@ class RankTrace:
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
-        """The rank's iterations in time order.
+        """The rank's iterations in time order, timed by the clock of its job.
 
         Columns as `iterations.find_iterations` documents, and as `iteration_clock.timed` adds: host_start_ns,
-        host_end_ns, device_start_ns, device_end_ns, clock; start_ns and end_ns are by that clock.
+        host_end_ns, device_start_ns, device_end_ns, clock, open; start_ns and end_ns are by that clock.
         """
+        clock = self._job_clock
+        if (lent := self.by_lent_marks(clock)) is not None:
+            return lent
+        own = self.own_iterations
+        return own if clock is None or not len(own) or own["clock"].iloc[0] == clock else retimed(own, clock)
+
+    def by_lent_marks(self, clock: Clock | None) -> pd.DataFrame | None:
+        """The iterations by the marks of another rank; None where there are none for this one."""
+        return None if self._lent is None else self._timed(self._lent, self.iteration, clock)
+
+    @cached_property
+    def own_iterations(self) -> pd.DataFrame:
+        """As `iterations`, without a look at other ranks: by its own marks, and the clock that fits it."""
         kept = self.kept_iterations
         known = None if kept is None else kept_iterations.read(*kept)
         if known is None:
-            known = self._timed_iterations()
+            known = self._timed(self.announced, self._own_iteration, self._clock)
+            if doubtful := [step.iteration for step in self.doubtful_steps]:
+                known["partial"] |= known["iteration"].isin(doubtful)
             if kept is not None:
                 kept_iterations.write(*kept, known)
         return known
 
     @property
     def kept_iterations(self) -> tuple[Path, str] | None:
-        """Where `iterations` are kept, as `trace.kept_iterations` takes it; None where they are not."""
+        """Where `own_iterations` are kept, as `trace.kept_iterations` takes it; None where they are not."""
         file = self.events.iterations if self._is_plain else None
         made = f"{self._clock or 'auto'}-{self.offset_ns}"
         return None if file is None else (file, made)
 
-    def _timed_iterations(self) -> pd.DataFrame:
-        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
-        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
-        frame = timed(
-            self.announced, self.iteration[rows].astype(np.int64), lane,
-            self.start[rows], self.end[rows], self._clock, self.drained,
+    def _timed(self, marks: pd.DataFrame, iteration: Int32, clock: Clock | None) -> pd.DataFrame:
+        rows = np.flatnonzero(self.is_device & (iteration >= 0))
+        return timed(
+            marks, iteration[rows].astype(np.int64), self.queues(rows),
+            self.start[rows], self.end[rows], clock, self.drained,
         )  # fmt: skip
-        if doubtful := [step.iteration for step in self.doubtful_steps]:
-            frame["partial"] |= frame["iteration"].isin(doubtful)
-        return frame
+
+    def queues(self, rows: Int32 | Int64) -> Int64:
+        """A number for the queue of each of these device rows, as `iteration_clock.timed` takes it.
+
+        Copies to the host count as queues of their own: a loss that is read after `prof.step()` is work of
+        the step before, and begins none.
+        """
+        to_host = np.array([_TO_HOST.search(name) is not None for name in self.names], np.bool_)
+        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
+        queue: Int64 = 2 * lane + to_host[self.name[rows]]
+        return queue
 
     @cached_property
     def contradicted_iterations(self) -> list[int]:
@@ -614,6 +653,11 @@ class RankTrace:
         """What times the iterations: the "host" that announces them, or the "device" that runs behind it."""
         return cast(Clock, str(self.iterations["clock"].iloc[0])) if len(self.iterations) else "host"
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether the program marks the iterations: they are announced, or annotated; not guessed."""
+        return not self.iterations["known"].eq("guessed").any()
+
     @cached_property
     def announced(self) -> pd.DataFrame:
         """The iterations as the host announces them."""
@@ -625,6 +669,18 @@ class RankTrace:
         )  # fmt: skip
 
     @cached_property
+    def _lent(self) -> pd.DataFrame | None:
+        """The marks of another rank of the job, where this one has none of its own."""
+        trace = None if self._job is None else self._job()
+        return None if trace is None or len(trace.ranks) < 2 else trace.marks_lent_to(self)
+
+    @property
+    def _job_clock(self) -> Clock | None:
+        """The clock of all ranks of the job; None where this rank is alone, or a clock was chosen."""
+        trace = None if self._job is None or self._clock is not None else self._job()
+        return self._clock if trace is None or len(trace.ranks) < 2 else trace.job_clock
+
+    @cached_property
     def iteration(self) -> Int32:
         """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
 
@@ -632,21 +688,42 @@ class RankTrace:
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
         before the recording began.
         """
+        return self._own_iteration if self._lent is None else self._find_iteration(self._lent)
+
+    @cached_property
+    def _own_iteration(self) -> Int32:
         if self._kept_links is not None:
             return self._kept_links.iteration
-        iteration = self._find_iteration()
+        iteration = self._find_iteration(self.announced)
         if self._links_file is not None:
             kept_links.write(self._links_file, Links(self.launch, self.parent, self.depth, iteration))
         return iteration
 
-    def _find_iteration(self) -> Int32:
-        frame = self.announced
+    def _find_iteration(self, frame: pd.DataFrame) -> Int32:
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
         at[self.earlier_work] = -1
+        at[self._work_of_pauses(frame)] = -1
         numbers = np.append(frame["iteration"].to_numpy(np.int64), -1).astype(np.int32)
         return numbers[at]
+
+    def _work_of_pauses(self, frame: pd.DataFrame) -> Int64:
+        """Positions of the device rows that were launched in the pause before a run of iterations."""
+        begins = frame["start_ns"].to_numpy(np.int64)[np.diff(frame["run"], prepend=0) != 0]
+        rows = np.flatnonzero(self.is_device)
+        found = [np.empty(0, np.int64)]
+        for begin in begins.tolist():
+            later = rows[self.start[rows] >= begin]
+            found.append(
+                later[
+                    links.from_before(
+                        self.launch[later], self.is_device[later], self.device[later], self.stream[later],
+                        self.start[later],
+                    )
+                ]
+            )  # fmt: skip
+        return np.concatenate(found)
 
     @cached_property
     def earlier_work(self) -> Int64:
@@ -711,8 +788,8 @@ class RankTrace:
         if scope.iterations is not None:
             frame = self.iterations
             chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
-            edges = ("start_ns", "end_ns") if clock != "host" else ("host_start_ns", "host_end_ns")
-            spans = np.stack([frame[edge].to_numpy(np.int64)[chosen] for edge in edges], 1)
+            tiles = frame[["start_ns", "end_ns"]].to_numpy(np.int64)
+            spans = (host_windows(frame) if clock == "host" else tiles)[chosen]
         else:
             spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
         if scope.window_ns is not None:

@@ -10,6 +10,7 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.charts.marks import Marks, marks
 from hta_widgets.charts.spec import Bars, Stack
 from hta_widgets.trace.scope import Scope
@@ -18,7 +19,6 @@ from hta_widgets.widgets.notes import notes_on
 from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.table_order import outliers_first
-from hta_widgets.widgets.wholes import whole_of
 
 __all__ = ["BreakdownPanel"]
 
@@ -27,6 +27,12 @@ __all__ = ["BreakdownPanel"]
 class _Answer(PanelState):
     whole: str
     table_order: str
+
+
+def _seen_by(kind: str, scope: Scope) -> Scope:
+    """A scope without what the marks of analysis `kind` select: they must not filter themselves away."""
+    names = {"window_ns" if name == "window" else name for name in ANALYSES[kind].ignores}
+    return replace(scope, **dict.fromkeys(names, None))
 
 
 class BreakdownPanel(Panel):
@@ -73,12 +79,14 @@ class BreakdownPanel(Panel):
 
     def frame(self) -> pd.DataFrame:
         """The DataFrame that the panel shows; see the analysis of the same name for its columns."""
-        return cached_analysis(self.trace, self.kind, self._question(), self._given()).copy()
+        scope = shown_scope(self.trace, self.kind, self._question())
+        return cached_analysis(self.trace, self.kind, scope, self._given()).copy()
 
-    def _compute(self, scope: Scope) -> _Answer:
+    def _compute(self, question: Scope) -> _Answer:
+        scope = shown_scope(self.trace, self.kind, question)
         frame = cached_analysis(self.trace, self.kind, scope, self._given())
         picture = self.analysis.chart_from
-        pictured = cached_analysis(self.trace, picture, scope) if picture else frame
+        pictured = cached_analysis(self.trace, picture, _seen_by(picture, scope)) if picture else frame
         chart = ANALYSES[picture or self.kind].chart
         if isinstance(chart, Bars) and any(
             self.options.get(option.name) in option.no_events for option in self.analysis.options

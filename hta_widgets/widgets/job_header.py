@@ -109,16 +109,16 @@ def _iterations(trace: Trace) -> Field:
     """How many there are, what announces them, and what times them where that is not the host as usual."""
     frame = trace.iterations
     sources = ", ".join(sorted(set(frame["source"].astype(str))))
-    on_device = frame.loc[frame["clock"] == "device", "rank"].unique().tolist()
+    guessed = " (guessed)" if len(frame) and frame["known"].eq("guessed").any() else ""
+    on_device = frame["clock"].eq("device").any()
     timed = ""
     if len(frame) and trace.iteration_clock != "auto":
         timed = f", timed on the {trace.iteration_clock}"
         sources += f"; the {trace.iteration_clock}'s clock was chosen"
     elif on_device:
-        some = len(on_device) < len(trace.ranks)
-        timed = f", timed on the device{' on some ranks' if some else ''}"
-        sources += f"; the device runs far behind the host on rank {', '.join(map(str, on_device[:8]))}"
-    return _field("Iterations", f"{frame['iteration'].nunique()}{timed}", sources)
+        timed = ", timed on the device"
+        sources += "; work of a step runs after its host's mark, so that the device's clock times all ranks"
+    return _field("Iterations", f"{frame['iteration'].nunique()}{guessed}{timed}", sources)
 
 
 def health_rows(trace: Trace) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.wholes import shown_scope
 from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.spec import Stack
 from hta_widgets.errors import MissingDataError
@@ -67,7 +68,7 @@ class RankSelector(Computed):
         self.options = rank_options(self.trace)
 
     def _compute(self, scope: Scope) -> pd.DataFrame:
-        return cached_analysis(self.trace, _KIND, scope)
+        return cached_analysis(self.trace, _KIND, shown_scope(self.trace, _KIND, scope))
 
     def _show(self, frame: pd.DataFrame) -> None:
         parts = {part["column"]: part["label"] for part in self.series}

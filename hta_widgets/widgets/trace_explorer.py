@@ -17,6 +17,7 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.edit import Edit
+from hta_widgets.analysis.wholes import shown_scope
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.class_rules import append_rules, as_text
@@ -221,7 +222,8 @@ class TraceExplorer(Pictured, LoadingPart):
             return job_frame(trace, scope, **{"picture": "ranks", **options})
         if kind == "roofline" and self.peaks:
             options.setdefault("peaks", self.peaks)
-        scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
+        selected = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
+        scope = shown_scope(trace, kind, selected)
         return cached_analysis(trace, kind, scope, options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
+from hta_widgets.analysis.wholes import whole_of
 from hta_widgets.formatting import counted, duration, in_words, percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -55,11 +56,12 @@ class Verdict(Computed):
     """
 
     _view = t.Unicode("verdict").tag(sync=True)
-    _depends: ClassVar = ("window", "streams")
-    _ignores = ANALYSES[_KIND].ignores  # showing a finding must not change it
+    _depends: ClassVar = ("ranks", "iterations", "window", "streams")
     _from_browser: ClassVar = ("shown",)
     _patient = True
 
+    ranks = Integers(help="ranks that the findings are about; () means all")
+    iterations = Integers(help="iterations that the findings are about; () means all that can be judged")
     window = Window(help="(start, end) in ns that the findings are about; None means all time")
     streams = Integers(help="streams that the findings are about; () means all")
     sentence = t.Unicode(help="the verdict in one sentence").tag(sync=True)
@@ -76,9 +78,22 @@ class Verdict(Computed):
     shown = t.Int(-1, min=-1, help="the card whose evidence is shown; -1 for none").tag(sync=True)
     kinds: t.List[str] = t.List(t.Unicode(), help="panels that the findings point to, the first first")
     _edits: Sequence[str] = ()  # of each card; "" where a replay makes none
+    _judged = Scope()  # what the cards are about
 
     def __init__(self, trace: Any, *, selection: Selection | dict[str, Any] | None = None) -> None:
         super().__init__(trace, selection=selection)
+
+    def _question(self) -> Scope:
+        scope: Scope = super()._question()
+        if self.shown >= 0:  # showing a finding selects its rank and iteration, and must not change it
+            same = replace(scope, ranks=self._judged.ranks, iterations=self._judged.iterations)
+            scope = self._judged if same == self._judged else scope
+        self._judged = scope
+        return scope
+
+    def _refresh(self, change: Any = None) -> None:
+        if change is None or self.shown < 0 or self._judged != self._question():
+            super()._refresh(change)
 
     def _compute(self, question: Scope) -> _Told:
         frame = cached_analysis(self.trace, _KIND, question)
@@ -94,7 +109,7 @@ class Verdict(Computed):
             ANALYSES[_KIND].sentence(frame),
             [_card(self.trace, rows[at], notes[at], most, _parts(frame, rows[at])) for at in first],
             _together(self.trace, question, saving),
-            _further(frame, max(0, len(found) - _MOST)),
+            _further(self.trace, question, frame, max(0, len(found) - _MOST)),
             [kind for kind in dict.fromkeys(frame["kind"]) if kind],
             [rows[at]["edits"] for at in first],
         )
@@ -151,6 +166,15 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, parts
         # what is said of the recording as a whole lies nowhere in particular
         "evidence": evidence | {"window": evidence_ns(trace, row)} if evidence else None,
     }
+
+
+def _about(trace: Trace, question: Scope) -> str:
+    """`iteration 3 on rank 2, over 1 step, 20.0 ms`: what the cards are about, where not about everything."""
+    ranks, iterations = question.ranks or (), question.iterations or ()
+    chosen = f"iteration {iterations[0]}" if len(iterations) == 1 else ""
+    on = "" if not ranks else f"rank {ranks[0]}" if len(ranks) == 1 else counted(len(ranks), "rank")
+    named = " on ".join(filter(None, (chosen, on)))
+    return ", ".join(filter(None, (named, whole_of(trace, _KIND, question)))) or "the selection"
 
 
 def _beyond(text: str, said: str) -> str:
@@ -232,8 +256,9 @@ def _span(row: pd.Series, most: float) -> list[float]:
     return [max(0.0, round(100.0 * _percent(row, column) / most, 2)) for column in columns]
 
 
-def _further(frame: pd.DataFrame, more: int) -> str:
-    told = [counted(more, "more finding")] if more else []
+def _further(trace: Trace, question: Scope, frame: pd.DataFrame, more: int) -> str:
+    told = [_about(trace, question)] if question != Scope() else []
+    told += [counted(more, "more finding")] if more else []
     told += ["other causes checked, nothing found"] if frame["severity"].eq(CHECKED).any() else []
     unknown = int(frame["severity"].eq(OPEN).sum())
     told += [f"{counted(unknown, 'question')} open for lack of data"] if unknown else []

@@ -384,9 +384,9 @@ def test_the_clock_of_the_iterations_is_used(tmp_path):
             kernel("k", 1_000_000 + number * 100_000, 60_000, correlation=number + 1),
         ]
     steps = sample({"A": job(tmp_path, events)})["A"]
-    assert steps.clock == "device" and len(steps) == 8
-    assert set(steps.durations.tolist()) == {60_000}
-    assert steps.excluded == {}
+    assert steps.clock == "device" and len(steps) == 7
+    assert set(steps.durations.tolist()) == {100_000}, "each until the next one begins"
+    assert steps.excluded == {7: "nothing marks its end on the device"}
     (tmp_path / "b").mkdir()
     trace = job(tmp_path / "b", durations(*[100_000] * 6))
     assert sample({"A": trace})["A"].clock == "host"
@@ -409,7 +409,9 @@ def test_runs_of_different_clocks_are_timed_on_the_device_with_what_they_wait_fo
         assert set(steps.durations.tolist()) == {100_000}
         assert steps.excluded == {7: "nothing marks its end on the device"}
     for steps in sample(runs, Scope(iterations=(0, 1, 2, 4, 5, 6))).values():
-        assert steps.clock == "host", "the time of the step in between would count"
+        assert steps.clock == "device"
+        assert steps.iterations.tolist() == [0, 1, 2, 4, 5, 6]
+        assert set(steps.durations.tolist()) == {100_000}, "the step in between takes its own time"
 
 
 def test_steps_count_only_where_all_ranks_have_them(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.errors import MissingDataError
 from tests.cli.conftest import Run
 
@@ -59,6 +60,7 @@ def test_api_command_line_and_explorer_agree(
 ) -> None:
     chosen = SELECTIONS[part]
     scope = Scope(chosen.get("ranks"), chosen.get("iterations"), chosen.get("window"))
+    scope = shown_scope(ddp, kind, scope)  # shares are of the steps that findings judge
     done = run("analyze", kind, DDP, *ARGUMENTS[part], "--format", "json")
     try:
         frame = analysis.ANALYSES[kind].function(ddp, scope)
@@ -75,6 +77,7 @@ def test_api_command_line_and_explorer_agree(
     shown = analysis.ANALYSES[kind].function(ddp, replace(scope, **left_out)) if left_out else frame
     pd.testing.assert_frame_equal(explorers[part].frame(kind), shown)
     assert document["kind"] == kind
+    assert document["of"] == whole_of(ddp, kind, scope)
     assert document["scope"] == {
         name: list(value) if value else None
         for name, value in (
@@ -117,7 +120,7 @@ def test_summary_holds_the_same_answers(ddp: Trace, run: Run) -> None:
 
 
 def test_csv_and_parquet_hold_every_digit(ddp: Trace, run: Run, tmp_path: Path) -> None:
-    frame = analysis.temporal_breakdown(ddp)
+    frame = analysis.temporal_breakdown(ddp, judged_scope(ddp))
     parquet, csv = tmp_path / "a.parquet", tmp_path / "a.csv"
     assert run("analyze", "temporal_breakdown", DDP, "-o", parquet).code == 0
     assert run("analyze", "temporal_breakdown", DDP, "-o", csv).code == 0

@@ -107,9 +107,9 @@ def test_steps_that_the_host_times(tmp_path):
     events.append(call("cudaDeviceSynchronize", end, end + 5_000))
     frame = analysis.what_if(job(tmp_path, events), edits.host(0.75)).iloc[1:]
     assert set(frame["clock"]) == {"host"}
-    assert frame["before_ns"].tolist() == [99_900] * 4
-    # Of step 1 to 3 the host takes 3/4. A step that ends with 100 ns of pause loses that pause's part, too.
-    assert frame["after_ns"].tolist()[:3] == [74_925] * 3
+    # Each until the next one begins, 100 ns after its own mark ends.
+    assert frame["before_ns"].tolist() == [100_000] * 3 + [99_900]
+    assert frame["after_ns"].tolist()[:3] == [75_000] * 3
     assert frame["compute_ns"].tolist()[:3] == [40_000] * 3
 
 
@@ -117,8 +117,9 @@ def test_a_device_that_times_the_recording_times_the_replay(tmp_path):
     events, _ = steps_of(kernel_ns=300_000)
     frame = analysis.what_if(job(tmp_path, events), edits.kernels(2.0)).iloc[1:]
     assert set(frame["clock"]) == {"device"}
-    assert frame["before_ns"].tolist() == [300_000] * 4
-    assert frame["after_ns"].tolist() == [150_000] * 4
+    # From first work to first work, and of the last to its end; 1 us lies between kernels.
+    assert frame["before_ns"].tolist() == [301_000] * 3 + [300_000]
+    assert frame["after_ns"].tolist() == [151_000] * 3 + [150_000]
 
 
 def test_a_device_that_falls_behind_is_timed_by_its_period(tmp_path):
@@ -145,11 +146,11 @@ def test_a_device_that_falls_behind_a_little_is_timed_by_its_period(tmp_path):
 
 def test_a_device_as_far_behind_as_recorded_leaves_the_clock_to_the_host(tmp_path):
     """Of each kernel 10.1 us run after its step as recorded, and 11.7 us then: hardly more."""
-    events, end = steps_of(kernel_ns=95_000)
+    events, end = steps_of(kernel_ns=95_000, count=12)
     events.append(call("cudaDeviceSynchronize", end + 15_000, end + 20_000))
     frame = analysis.what_if(job(tmp_path, events), edits.host(0.98)).iloc[1:]
     assert set(frame["clock"]) == {"host"}
-    assert frame["after_ns"].tolist()[:3] == [97_902] * 3
+    assert frame["after_ns"].tolist()[:3] == [98_000] * 3
 
 
 def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):

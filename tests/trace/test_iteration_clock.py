@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import Scope, Trace, analysis, examples
-from hta_widgets.trace.iteration_clock import BEHIND_SHARE
+from hta_widgets.trace.iteration_clock import BEHIND_SHARE, MISSED_SHARE
 from tests.support import GPU_TRACES, shared_trace
 from tests.trace.helpers import kernel, rank_of, slice_, write
 
@@ -48,20 +48,29 @@ def test_a_device_that_runs_behind_times_the_iterations(tmp_path: Path) -> None:
     frame = rank.iterations
     assert rank.iteration_clock == "device" and set(frame["clock"]) == {"device"}
     assert windows(frame, "host_start_ns", "host_end_ns") == [(0, 10_000), (10_000, 20_000), (20_000, 30_000)]
-    assert windows(frame, "start_ns", "end_ns") == [(5_000, 95_000), (105_000, 195_000), (205_000, 295_000)]
-    assert windows(frame, "device_start_ns", "device_end_ns") == windows(frame, "start_ns", "end_ns")
+    assert windows(frame, "start_ns", "end_ns") == [
+        (5_000, 105_000),
+        (105_000, 205_000),
+        (205_000, 295_000),
+    ]
+    own = [(5_000, 95_000), (105_000, 195_000), (205_000, 295_000)]
+    assert windows(frame, "device_start_ns", "device_end_ns") == own
+    assert frame["open"].tolist() == [False, False, True], "nothing shows when the last one was over"
 
 
-@pytest.mark.parametrize(("late", "clock"), [(24, "host"), (26, "device")])
-def test_the_host_times_a_device_that_keeps_up(tmp_path: Path, late: int, clock: str) -> None:
-    """At a quarter of the work behind the host's window the device takes over."""
-    steps = [step(number, 200 * number, 200) for number in range(2)]
+@pytest.mark.parametrize(
+    ("late", "after", "clock"), [(27, 0, "host"), (28, 0, "device"), (0, 12, "host"), (0, 13, "device")]
+)
+def test_the_host_times_a_device_that_keeps_up(tmp_path: Path, late: int, after: int, clock: str) -> None:
+    """The device takes over at a quarter of the work outside its host's window, or 1.25 % outside all."""
+    assert BEHIND_SHARE == 0.25 and MISSED_SHARE == 0.0125
+    steps = [step(number, 200 * number, 200) for number in range(10)]
     work = [
         event
-        for number in range(2)
+        for number in range(9)
         for event in launched(1 + number, 200 * number + 1, 200 * (number + 1) - (100 - late), 100)
     ]
-    assert BEHIND_SHARE == 0.25
+    work += launched(10, 1801, 1900 + after, 100)
     rank = rank_of(tmp_path, [*steps, *work])
     assert rank.iteration_clock == clock
     assert list(rank.contradicted_iterations) == [], "most of the work lies in the iterations by either clock"
@@ -79,8 +88,13 @@ def test_an_iteration_whose_device_work_is_missing_leaves_the_host_its_clock(tmp
     assert rank.iterations["device_start_ns"].isna().tolist() == [False, True, False, False]
     forced = Trace.open(write(tmp_path / "again.json", events), cache=False, clock="device")
     frame = forced.rank(forced.ranks[0]).iterations
-    # the second takes none of the device's time
-    assert windows(frame, "start_ns", "end_ns")[1] == (140_000, 140_000)
+    # the second has no work to begin with: it takes what is left between its neighbours
+    assert windows(frame, "start_ns", "end_ns")[:3] == [
+        (50_000, 140_000),
+        (140_000, 250_000),
+        (250_000, 350_000),
+    ]
+    assert frame["open"].tolist() == [True, True, False, True]
 
 
 def test_a_copy_that_runs_ahead_does_not_cut_the_iteration_before(tmp_path: Path) -> None:
@@ -94,7 +108,7 @@ def test_a_copy_that_runs_ahead_does_not_cut_the_iteration_before(tmp_path: Path
             *launched(3, 12, 210, 100),
         ],
     )
-    assert windows(rank.iterations, "start_ns", "end_ns") == [(100_000, 200_000), (210_000, 310_000)]
+    assert windows(rank.iterations, "start_ns", "end_ns") == [(100_000, 210_000), (210_000, 310_000)]
 
 
 def test_neighbours_on_the_device_do_not_overlap(tmp_path: Path) -> None:
@@ -143,11 +157,11 @@ def test_the_clock_can_be_chosen(tmp_path: Path) -> None:
 
 # ms of the first iterations, as read off the recordings by hand
 DEVICE_TIMED = {
-    "hta/ns_resolution_trace": [97.66, 95.74, 95.57],
-    "hta/trace_diff/test": [118.12, 117.12, 114.80],
+    "hta/ns_resolution_trace": [97.66, 95.74, 95.57, 95.66, 95.39],
+    "hta/trace_diff/test": [118.13, 117.13, 116.31],
     "tracelens/inference/vllm_decode_full": [10.74],
     "tracelens/inference/sglang_decode": [10.45],
-    "tracelens/mi300/resnet_act_checkpoint.json.gz": [18.97, 18.97, 18.54],
+    "tracelens/mi300/resnet_act_checkpoint.json.gz": [18.98, 18.98, 18.54],
 }
 
 
@@ -156,7 +170,10 @@ def to_ns(text: Any) -> int:
 
 
 def by_hand(path: Path) -> list[tuple[int, int]]:
-    """First start and last end, ns, of the device work launched in each step: plain JSON, event by event."""
+    """First start, ns, of the device work of each step to that of the next: plain JSON, event by event.
+
+    The last one is until the end of its work.
+    """
     (file,) = [path] if path.is_file() else sorted(path.glob("*.json*"))
     with gzip.open(file, "rt") as text:
         events = json.load(text, parse_float=Decimal)["traceEvents"]
@@ -171,22 +188,22 @@ def by_hand(path: Path) -> list[tuple[int, int]]:
     for event in whole:
         if event.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in event.get("args", {}):
             calls.setdefault(event["args"]["correlation"], to_ns(event["ts"]))
-    work: dict[int, list[tuple[int, int, tuple[Any, Any]]]] = {}
-    queues: dict[tuple[Any, Any], int] = {}
+    work: dict[int, list[tuple[int, int, tuple[Any, ...]]]] = {}
+    queues: dict[tuple[Any, ...], int] = {}
     for event in whole:
         if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
             continue
         called = calls.get(event["args"].get("correlation"))
         at = [number for number, (a, b) in enumerate(sorted(marks)) if called is not None and a <= called < b]
         if at:
-            queue = (event["args"]["device"], event["args"]["stream"])
+            queue = (event["args"]["device"], event["args"]["stream"], "DtoH" in event["name"])
             start, dur = to_ns(event["ts"]), to_ns(event["dur"])
             work.setdefault(at[0], []).append((start, start + dur, queue))
             queues[queue] = queues.get(queue, 0) + dur
     busiest = max(queues, key=lambda queue: queues[queue])
     begins = [min(start for start, _, queue in work[number] if queue == busiest) for number in sorted(work)]
     ends = [max(end for _, end, _ in work[number]) for number in sorted(work)]
-    return [(a, min(b, after)) for a, b, after in zip(begins, ends, [*begins[1:], 2**62], strict=True)]
+    return list(zip(begins, [*begins[1:], ends[-1]], strict=True))
 
 
 @pytest.mark.parametrize("name", DEVICE_TIMED)
@@ -256,7 +273,7 @@ def test_windows_are_sorted_and_disjoint_whatever_the_work(
         frame = rank.iterations
         assert frame["iteration"].tolist() == [0, 1, 2, 3]
         assert (frame["start_ns"] <= frame["end_ns"]).all()
-        assert (frame["end_ns"].to_numpy()[:-1] <= frame["start_ns"].to_numpy()[1:]).all()
+        assert (frame["end_ns"].to_numpy()[:-1] == frame["start_ns"].to_numpy()[1:]).all(), "they tile"
         assert (frame["host_end_ns"] - frame["host_start_ns"] == 10_000).all()
         # the selection is never empty of rows because of the clock
         rows = np.concatenate([rank.rows(Scope(iterations=(number,))) for number in range(4)])

@@ -1,5 +1,8 @@
 """Where iterations come from, in what order, and how sure that is."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from hta_widgets.trace.step_names import ServingStep, serving_step
@@ -172,3 +175,63 @@ def test_the_whole_trace_holds_an_event_without_length_at_its_very_end(tmp_path)
     rank = rank_of(tmp_path, [slice_("aten::add", "cpu_op", 0, 5), slice_("mark", "user_annotation", 5, 0)])
     assert columns(rank.iterations, "source", "start_ns", "end_ns") == [("whole trace", 0, 5_001)]
     assert rank.iteration.tolist() == [0, 0]
+
+
+# -- how iterations are known, and where the recording leaves them open ------------------------------
+
+
+def marks(numbers: list[int], apart: float = 100) -> list[dict[str, Any]]:
+    """ProfilerSteps one after the other, in which an operator runs for nine tenths of the time."""
+    events = []
+    for place, number in enumerate(numbers):
+        events.append(slice_(f"ProfilerStep#{number}", "user_annotation", apart * place, apart))
+        events.append(slice_("aten::mm", "cpu_op", apart * place + 1, 0.9 * apart))
+    return events
+
+
+def test_numbers_that_do_not_follow_each_other_begin_another_run(tmp_path: Path) -> None:
+    """A schedule that repeats skips steps in between: the time that nothing recorded is in none of them."""
+    events = marks([2, 3, 4])
+    events += [{**event, "ts": event["ts"] + 5_000} for event in marks([12, 13, 14])]
+    frame = rank_of(tmp_path, events).iterations
+    assert frame["run"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert (frame["end_ns"] - frame["start_ns"]).tolist() == [100_000] * 6
+    assert not frame["open"].any(), "marks say when each was over"
+
+
+def test_a_step_without_end_is_partial_and_ends_with_the_recording(tmp_path: Path) -> None:
+    events = marks([2, 3])
+    events += [slice_("ProfilerStep#4", "user_annotation", 200, 0), slice_("aten::mm", "cpu_op", 210, 60)]
+    frame = rank_of(tmp_path, events).iterations
+    assert frame["iteration"].tolist() == [2, 3, 4] and frame["partial"].tolist() == [False, False, True]
+    assert frame["end_ns"].tolist() == [100_000, 200_000, 270_000]
+
+
+def test_the_profilers_time_at_the_end_of_the_last_step_is_not_its_own(tmp_path: Path) -> None:
+    events = marks([2, 3, 4])
+    events[4]["dur"] = 300  # the mark of step 4, in which nothing else is recorded
+    frame = rank_of(tmp_path, events).iterations
+    assert frame["end_ns"].tolist() == [100_000, 200_000, 291_000]
+    assert frame["host_end_ns"].tolist()[-1] == 500_000
+    assert frame["open"].tolist() == [False, False, True]
+
+
+def test_silence_as_at_the_end_of_each_step_is_the_last_ones_own(tmp_path: Path) -> None:
+    """Every step ends with a pause of 9 us in which nothing is recorded."""
+    frame = rank_of(tmp_path, marks([2, 3, 4])).iterations
+    assert frame["end_ns"].tolist()[-1] == 300_000 and not frame["open"].any()
+
+
+@pytest.mark.parametrize(("apart", "known"), [([100, 100, 100], "annotated"), ([100, 300, 20], "guessed")])
+def test_an_annotation_is_a_step_if_it_comes_regularly(tmp_path: Path, apart: list[int], known: str) -> None:
+    events, begin = [], 0
+    for after in [*apart, 100]:
+        events.append(slice_("train_step", "user_annotation", begin, 15))
+        events += [slice_("cudaLaunchKernel", "cuda_runtime", begin + at, 1) for at in range(1, 11)]
+        begin += after
+    frame = rank_of(tmp_path, events).iterations
+    assert set(frame["source"]) == {"annotation"} and set(frame["known"]) == {known}
+    assert frame["end_ns"].tolist()[:-1] == frame["start_ns"].tolist()[1:]
+    assert frame["open"].tolist() == [False, False, False, True], (
+        "time lies between spans: the last has no end"
+    )

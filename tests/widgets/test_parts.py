@@ -12,6 +12,7 @@ from traitlets import TraitError
 from examples.simulator import SimulatedJob, simulate
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
 from hta_widgets.analysis.device_time.step_times import slowest_steps
+from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.engine import Superseded, checkpoint
 from tests.analysis.training_memory import Training
 from tests.support import shared_trace
@@ -22,7 +23,7 @@ def test_panel_shows_the_frame_of_the_selection(ddp: Trace, until: Any) -> None:
     selection = Selection(ranks=(1,))
     panel = BreakdownPanel(ddp, "temporal_breakdown", selection=selection)
     until(lambda: panel.status == "idle")
-    expected = analysis.temporal_breakdown(ddp, Scope(ranks=(1,)))
+    expected = analysis.temporal_breakdown(ddp, judged_scope(ddp, Scope(ranks=(1,))))
     pd.testing.assert_frame_equal(panel.frame(), expected)
     assert numbers(panel.table, "idle_ns") == expected["idle_ns"].tolist()
     selection.ranks = ()
@@ -243,7 +244,8 @@ def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trac
     selection.ranks, selection.iterations = (2,), (11,)
     until(lambda: panel.status == "idle")
     assert panel.marks["rows"] == len(ddp.iterations)
-    pd.testing.assert_frame_equal(panel.frame(), analysis.overview(ddp))
+    selected = Scope(ranks=(2,), iterations=(11,))
+    pd.testing.assert_frame_equal(panel.frame(), analysis.overview(ddp, selected))
     selection.window = (0, ddp.extent_ns[1] // 2)
     until(lambda: panel.status == "idle" and panel.marks["rows"] < len(ddp.iterations))
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import RankSelector, Trace, analysis
+from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.rank_groups import rank_groups
@@ -53,7 +54,7 @@ def test_the_slow_rank_stands_out_and_says_why(tmp_path: Path) -> None:
     settle([selector])
     (only,) = selector.outliers
     assert only["rank"] == 11
-    frame = analysis.temporal_breakdown(selector.trace)
+    frame = analysis.temporal_breakdown(selector.trace, judged_scope(selector.trace))
     own, usual = frame["compute_ns"].iloc[11], frame["compute_ns"].median()
     share = 100 * (own - usual) / frame["window_ns"].iloc[11]
     assert only["why"] == f"compute 1.46 ms, median {usual / 1000:.0f} µs (+{share:.1f} % of the time)"

@@ -16,7 +16,7 @@ from hta_widgets.analysis.findings.headline import sentence, title
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.engine import Latest
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import duration, percent
 from hta_widgets.widgets.evidence import evidence_ns
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.relevance import first_panels, unanswered
@@ -192,7 +192,7 @@ def test_a_full_queue_costs_nothing(until: Any) -> None:
     verdict = Verdict(Trace.open(shared_trace("hta/ns_resolution_trace")))
     until(lambda: verdict.status == "idle")
     (full,) = [card for card in verdict.cards if card["title"] == "A full launch queue"]
-    assert (full["figure"], full["caption"]) == ("48.4 %", "of the time the host waits; it costs nothing")
+    assert (full["figure"], full["caption"]) == ("60.4 %", "of the time the host waits; it costs nothing")
 
 
 @pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])
@@ -260,3 +260,19 @@ def test_a_card_does_not_repeat_its_title(until: Any, name: str, beginning: str)
     assert card["text"].startswith(beginning)
     assert card["title"] not in card["text"]
     verdict.close()
+
+
+def test_the_cards_of_a_selected_iteration_are_about_it_and_say_so(ddp: Trace, until: Any) -> None:
+    verdict = Verdict(ddp)
+    until(lambda: verdict.status == "idle")
+    of_all = list(verdict.cards)
+    verdict.selection.iterations = (11,)
+    until(lambda: verdict.status == "idle" and verdict.cards != of_all)
+    assert verdict.further.startswith("iteration 11, over 1 step, ")
+    saved = analysis.overview(ddp, Scope(iterations=(11,)))["saving_pct"].iloc[0]
+    assert verdict.cards[0]["figure"] == f"\N{MINUS SIGN}{percent(saved)}"
+    verdict.selection.ranks = (2,)
+    said = "iteration 11 on rank 2, over 1 step"
+    until(lambda: verdict.status == "idle" and verdict.further.startswith(said))
+    verdict.selection.ranks, verdict.selection.iterations = (), ()
+    until(lambda: verdict.status == "idle" and verdict.cards == of_all)

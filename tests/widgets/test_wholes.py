@@ -11,8 +11,8 @@ import pytest
 
 from hta_widgets import BreakdownPanel, Scope, Selection, Trace, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.formatting import duration
-from hta_widgets.widgets.wholes import whole_of
 from tests.verdicts.planted.host_program import MS, Program
 
 
@@ -35,17 +35,18 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def test_findings_and_panels_name_their_times(program: Trace) -> None:
     assert whole_of(program, "overview", Scope()) == "over 5 steps, 100 ms"
     for kind in ("temporal_breakdown", "comm_comp_overlap", "idle_breakdown", "idle_gaps"):
+        assert whole_of(program, kind, shown_scope(program, kind, Scope())) == "over 5 steps, 100 ms"
         assert whole_of(program, kind, Scope()) == "over all recorded device work, 111 ms"
     for kind in ("kernel_breakdown", "step_times", "critical_path"):
         assert whole_of(program, kind, Scope()) == ""
 
 
 def test_a_selection_is_named(program: Trace) -> None:
-    assert whole_of(program, "idle_breakdown", Scope(iterations=(2,))) == "over 1 iteration, 20.0 ms"
+    assert whole_of(program, "idle_breakdown", Scope(iterations=(2,))) == "over 1 step, 20.0 ms"
     window = Scope(window_ns=(0, 20 * MS))
     assert whole_of(program, "idle_breakdown", window) == "within the time window, 20.0 ms"
     both = replace(window, iterations=(0, 1))
-    assert whole_of(program, "idle_breakdown", both).startswith("over 2 iterations within the time window, ")
+    assert whole_of(program, "idle_breakdown", both).startswith("over 2 steps within the time window, ")
 
 
 @pytest.mark.parametrize("kind", ["overview", "temporal_breakdown"])
@@ -72,9 +73,9 @@ def test_nothing_is_judged_of_a_file_that_lost_events(tmp_path: Path) -> None:
 def test_a_panel_shows_it(program: Trace, until: Any) -> None:
     selection = Selection()
     panel = BreakdownPanel(program, "temporal_breakdown", selection=selection)
-    until(lambda: panel.status == "idle" and panel.whole == "over all recorded device work, 111 ms")
+    until(lambda: panel.status == "idle" and panel.whole == "over 5 steps, 100 ms")
     selection.iterations = (1,)
-    until(lambda: panel.whole == "over 1 iteration, 20.0 ms")
+    until(lambda: panel.whole == "over 1 step, 20.0 ms")
 
 
 def test_what_could_not_be_read_is_told_with_every_answer(tmp_path: Path) -> None:

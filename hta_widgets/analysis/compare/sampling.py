@@ -15,9 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.device_time.step_times import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
-from hta_widgets.engine import checkpoint
-from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.iteration_clock import Clock
+from hta_widgets.trace.iteration_clock import Clock, retimed
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ CUT: Final = "cut by the recording"
 MISSING: Final = "not on every rank"
 UNENDED: Final = "nothing marks its end on the device"
 
-_NEVER = np.iinfo(np.int64).max
 _NO_KINDS: npt.NDArray[np.object_] = np.empty(0, object)
 
 
@@ -130,9 +127,9 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
     steps = {run: _complete(trace, scope_of(scope, run)) for run, trace in runs.items()}
     if len({found.clock for found in steps.values()}) > 1:
         host = {run: _complete(trace, scope_of(scope, run), "host") for run, trace in runs.items()}
-        device = {run: _by_device(trace, host[run]) for run, trace in runs.items()}
-        ended = {run: found for run, found in device.items() if found and len(found) >= LEAST_DEVICE_STEPS}
-        steps = ended if len(ended) == len(host) else host
+        device = {run: _complete(trace, scope_of(scope, run), "device") for run, trace in runs.items()}
+        enough = all(len(found) >= LEAST_DEVICE_STEPS for found in device.values())
+        steps = device if enough else host
     return {run: _usual(found) for run, found in steps.items()}
 
 
@@ -142,14 +139,18 @@ def _complete(trace: Trace, scope: Scope, clock: Clock | None = None) -> Steps:
     ranks = [rank for rank in ranks if trace.rank(rank).device_span is not None] or ranks
     clocks = {trace.rank(rank).iteration_clock for rank in ranks}
     clock = clock or (clocks.pop() if len(clocks) == 1 else "host")
-    edges = ["start_ns", "end_ns"] if clock == "device" else ["host_start_ns", "host_end_ns"]
-    frames = [_inside(trace.rank(rank).iterations, scope, edges) for rank in ranks]
+    edges = ["start_ns", "end_ns"]
+    frames = [_inside(retimed(trace.rank(rank).iterations, clock), scope, edges) for rank in ranks]
     present = [set(frame["iteration"].tolist()) for frame in frames]
     cut = {number for frame in frames for number in frame.loc[frame["partial"], "iteration"].tolist()}
     common = set.intersection(*present) if present else set()
     excluded = dict.fromkeys(sorted(set().union(*present) - common), MISSING) | dict.fromkeys(
         sorted(cut), CUT
     )
+    unended = {number for frame in frames for number in frame.loc[frame["open"], "iteration"].tolist()} - cut
+    if common - cut - unended:
+        excluded |= dict.fromkeys(sorted(unended & common), UNENDED)
+        cut |= unended
     rows = [frame[frame["iteration"].isin(common - cut)].set_index("iteration") for frame in frames]
     if not rows:
         return Steps((), np.empty(0, np.int64), np.empty((0, 0, 2), np.int64), clock, "", _NO_KINDS, {})
@@ -157,30 +158,6 @@ def _complete(trace: Trace, scope: Scope, clock: Clock | None = None) -> Steps:
     windows = [frame.loc[numbers, edges].to_numpy(np.int64) for frame in rows]
     source = " + ".join(sorted({text for frame in frames for text in frame["source"].unique()}))
     return Steps(tuple(ranks), numbers, np.stack(windows, 1), clock, source, _kinds(rows[0]), excluded)
-
-
-def _by_device(trace: Trace, host: Steps) -> Steps | None:
-    """The same steps from first device work to first device work; None if any has none or is missing."""
-    if len(host) < 2:
-        return None
-    begins = np.empty((len(host), len(host.ranks)), np.int64)
-    for at, rank in enumerate(host.ranks):
-        checkpoint()
-        rank_trace = trace.rank(rank)
-        rows = np.flatnonzero(
-            rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC) & (rank_trace.launch >= 0)
-        )
-        place = host.position(rank_trace.iteration[rows])
-        first = np.full(len(host), _NEVER, np.int64)
-        np.minimum.at(first, place[place >= 0], rank_trace.start[rows[place >= 0]])
-        begins[:, at] = first
-    # Time between steps that are not consecutive belongs to neither.
-    follows = np.diff(host.iterations) == 1
-    if (begins == _NEVER).any() or (np.diff(begins, axis=0) <= 0).any() or not follows.all():
-        return None
-    windows = np.stack([begins[:-1], begins[1:]], axis=2)
-    kept = np.arange(len(host)) < len(host) - 1
-    return replace(host.only(kept, {int(host.iterations[-1]): UNENDED}), windows=windows, clock="device")
 
 
 def _usual(steps: Steps) -> Steps:

@@ -168,7 +168,7 @@ def _file(
     if trace.answers is None or not trace.key or not (code := _code()) or stated_by_user():
         return None
     ranks = trace.ranks_of(scope)
-    # Of what depends on one rank alone it does not matter which others were opened with it.
+    # Beside the rank itself it matters only which others time its iterations with it.
     content = trace.rank_keys[ranks[0]] if by_rank and len(ranks) == 1 else trace.key
     asked = [scope.iterations, ranks, sorted(options.items())]
     question = [code, content, f"{compute.__module__}.{compute.__qualname__}", asked]

@@ -41,8 +41,10 @@ _COLUMNS = {
     "outlier": "bool",
     "partial": "bool",
     "start_up": "bool",
+    "open": "bool",
     "source": "str",
     "confidence": "str",
+    "known": "str",
 }
 
 
@@ -56,9 +58,11 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     usual by more than a tenth and by more than three standard deviations (1.4826 times the median absolute
     deviation each). With fewer than four steady steps there is no usual time.
 
-    Steady are the steps that the recording does not cut and that hold no start-up. Start-up is idle time
-    around calls of the driver that take a millisecond or more with nothing to wait for, in few of the steps;
-    a step holds it if that is 3 % of its time or more.
+    Steady are the steps that the recording does not cut, that hold no start-up, whose end is recorded, and
+    whose window holds most of their own device work. A step ends where the next one begins; when the last one
+    ended is not recorded where its mark does not say so: it is open. Start-up is idle time around calls of
+    the driver that take a millisecond or more with nothing to wait for, in few of the steps; a step holds it
+    if that is 3 % of its time or more. Guessed steps are never steady: nothing says that they are steps.
 
     Args:
         trace: the job.
@@ -67,9 +71,10 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per rank and iteration, ascending, each with its whole time. Columns: rank, iteration,
         start_ns, end_ns (ns on the job's axis), dur_ns (int64, ns), usual_ns, excess_ns (dur_ns - usual_ns)
-        (Int64, ns; NA without a usual time), outlier, partial (cut by the recording), start_up (holds
-        start-up; neither of these is ever an outlier) (bool), source (what marks the steps), confidence
-        ("high", "medium", "low") (str).
+        (Int64, ns; NA without a usual time, and of guessed steps), outlier, partial (cut by the recording),
+        start_up (holds start-up), open (its end is not recorded; none of these is ever an outlier) (bool),
+        source (what marks the steps), confidence ("high", "medium", "low"), known ("announced" by the
+        program, "annotated" by regular spans of one name, or "guessed" from repetition) (str).
     """
     scope = scope or Scope()
     frame = of_ranks_and_iterations(_every_step(trace), trace, scope)
@@ -84,7 +89,8 @@ def _every_step(trace: Trace) -> pd.DataFrame:
     """`step_times` of everything, which no scope changes."""
     frame = trace.iterations.assign(dur_ns=lambda steps: steps["end_ns"] - steps["start_ns"])
     frame["start_up"] = _starting(trace, frame)
-    steady = ~frame["partial"] & ~frame["start_up"]
+    steady = ~(frame["partial"] | frame["start_up"] | frame["open"] | _contradicted(trace, frame))
+    steady &= frame["known"] != "guessed"  # periods of what repeats are no steps of which one could be slow
     complete = frame["dur_ns"].where(steady)
     alike = [frame[name].astype("object").fillna("") for name in _ALIKE]
     by = complete.groupby(alike)
@@ -98,6 +104,15 @@ def _every_step(trace: Trace) -> pd.DataFrame:
     frame["outlier"] = (excess > limit) & steady
     steps = frame[list(_COLUMNS)].astype(_COLUMNS)
     return steps.sort_values(["rank", "iteration"], kind="stable", ignore_index=True)
+
+
+def _contradicted(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Which rows of a frame like `Trace.iterations` are steps whose window does not hold their own work."""
+    found = np.zeros(len(frame), np.bool_)
+    for rank in trace.ranks:
+        if numbers := trace.rank(rank).contradicted_iterations:
+            found |= ((frame["rank"] == rank) & frame["iteration"].isin(numbers)).to_numpy(np.bool_)
+    return found
 
 
 def _starting(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -121,6 +136,13 @@ def sentence(frame: pd.DataFrame) -> str:
     starting, complete = complete[complete["start_up"]], complete[~complete["start_up"]]
     if complete.empty:
         return "Every complete step in the selection holds start-up."
+    if complete["known"].eq("guessed").all():
+        return _guessed(complete)
+    ended = complete[~complete["open"]]
+    if ended.empty:
+        longest = duration(complete["dur_ns"].max())
+        return f"The end of the only step is not recorded; its recorded work takes {longest}."
+    complete = ended
     count = starting["iteration"].nunique()
     aside = f", without {counted(count, 'iteration')} with start-up" if count else ""
     median = duration(complete["dur_ns"].median())
@@ -133,6 +155,16 @@ def sentence(frame: pd.DataFrame) -> str:
     return (
         f"A step takes {median} at the median{aside}; {count:,} of {counted(whole, 'iteration')} "
         f"{'is' if count == 1 else 'are'} unusually long, up to {longest}."
+    )
+
+
+def _guessed(frame: pd.DataFrame) -> str:
+    """What there is to say of iterations that no mark shows."""
+    remedy, count = "Call prof.step() after each.", frame["iteration"].nunique()
+    if count < 2:
+        return f"No steps are marked. {remedy}"
+    return (
+        f"No steps are marked; {counted(count, 'repeat')} of the same work are guessed to be steps. {remedy}"
     )
 
 

@@ -34,7 +34,7 @@ from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
@@ -50,8 +50,6 @@ Float64 = npt.NDArray[np.float64]
 Answer = TypeVar("Answer")
 Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
-# Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
-_ANNOUNCED = ("ProfilerStep", "serving step")
 _DDP = re.compile(r"^DistributedDataParallel\.|^torch\.distributed\.ddp\.reducer")
 _FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
 _COMPILED = re.compile(
@@ -65,6 +63,8 @@ _EARLY_PCT = 1.0
 _ROUNDED_NS = 1_000
 # In gaps that are so many times longer than clocks disagree, it does not matter who was late by that.
 _FAR = 10
+# From this part of the ranks on that do not record when a step ended, it is left out.
+_MOSTLY_OPEN = 0.5
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -77,14 +77,17 @@ def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
 class Inputs:
     """The answers about a job in a scope; frames are those of the analyses of the same names.
 
-    If the steps are marked and the scope names none, only complete steps count: what happens before and after
-    them (starting the profiler, writing a checkpoint) would count as lost time. Of those, steps in which the
-    program still starts up are left out if there are others.
+    If the steps are marked (announced, or annotated regularly) and the scope names none, only complete steps
+    count: what happens before and after them (starting the profiler, writing a checkpoint) would count as
+    lost time. Of those, steps are left out if there are others: those whose end is not recorded, and those in
+    which the program still starts up. Steps tile, so that the time between two belongs to the first. Guessed
+    steps do not count: then all recorded device work does.
 
     Attributes:
         scope: what is judged. asked: what was asked for.
         steps: `step_times` of the scope as it was asked for.
-        announced: the steps are marked by the program.
+        announced: the steps are marked by the program; no guess.
+        open_ended: when the judged steps ended is not recorded: shares are of their recorded work.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
         contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
@@ -94,11 +97,14 @@ class Inputs:
         self.trace, self.asked = trace, scope
         self._of_ranks: dict[Asked, dict[int, Any]] = {}
         self.steps = step_times(trace, scope)
-        self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
+        self.announced = bool(len(self.steps)) and not self.steps["known"].eq("guessed").any()
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
         for rank in trace.ranks_of(scope):
             if contradicted := trace.rank(rank).contradicted_iterations:
                 complete = complete[(complete["rank"] != rank) | ~complete["iteration"].isin(contradicted)]
+        # their windows must not be judged in place of those that others' work contradicts
+        if not self.steps.loc[~self.steps["partial"], "open"].all():
+            complete = complete[~complete["open"]]
         self.contradicted = self.announced and not len(complete) and not self.steps["partial"].all()
         steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
         self.start_up: dict[int, StartUp] = {}
@@ -114,13 +120,23 @@ class Inputs:
         starting = complete[np.array(starts, np.bool_)]
         self.left_out: list[tuple[int, int]] = []
         if scope.iterations is None and len(complete):
-            steady = sorted(set(complete["iteration"]) - set(starting["iteration"]))
+            # of several ranks, where one stopped recording early the others still tell of the step
+            unended = self.steps.groupby("iteration")["open"].mean()
+            unended_steps = set(unended.index[unended >= _MOSTLY_OPEN])
+            starting_up = set(starting["iteration"])
+            steady = sorted(set(complete["iteration"]) - starting_up - unended_steps)
+            steady = steady or sorted(set(complete["iteration"]) - starting_up)
             if steady:
                 self.left_out = list(
                     zip(starting["rank"].tolist(), starting["iteration"].tolist(), strict=True)
                 )
             scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
         self.scope = scope
+        chosen = self.steps if scope.iterations is None else self._chosen_steps(scope.iterations)
+        self.open_ended = self.announced and bool(len(chosen)) and bool(chosen["open"].all())
+
+    def _chosen_steps(self, iterations: tuple[int, ...]) -> pd.DataFrame:
+        return self.steps[self.steps["iteration"].isin(iterations)]
 
     @cached_property
     def temporal(self) -> pd.DataFrame:
@@ -305,10 +321,19 @@ class Inputs:
         """Whether a device is recorded to work on more than one stream, or to wait for an event."""
         return any(self.of(rank, _has_streams) for rank in self.trace.ranks_of(self.scope))
 
+    @cached_property
+    def judged_steps(self) -> dict[int, int]:
+        """How many iterations are judged on each rank that has any; empty where none are marked."""
+        if not self.announced or not self.scope.iterations:
+            return {}
+        chosen = self._chosen_steps(self.scope.iterations)
+        return {int(str(rank)): len(of_rank) for rank, of_rank in chosen.groupby("rank")}
+
     @property
     def judged(self) -> int:
-        """How many different iterations are judged, 0 where none are marked."""
-        return len(self.scope.iterations) if self.announced and self.scope.iterations else 0
+        """How many iterations are judged on a rank (ranks may record others); 0 where none are marked."""
+        counts = self.judged_steps.values()
+        return round(sum(counts) / len(counts)) if counts else 0
 
     @property
     def takes(self) -> str:
@@ -324,10 +349,15 @@ class Inputs:
         return say(f"{{share}} of {self.whole}", share=self.of_time(measure, pct, ranks, **about))
 
     def time_per_step(self, measure: str, cost_ns: float, ranks: Iterable[int] = (), **about: Any) -> Text:
-        """` (1.2 ms per step)`, of the time on one rank; ` (1.2 ms)` where no steps are announced."""
-        if not self.judged:
-            return say(" ({time})", time=Claim(measure, cost_ns, "ns", "", tuple(ranks), about))
-        time = Claim(measure, cost_ns / self.judged, "ns/step", "", tuple(ranks), about)
+        """` (1.2 ms per step)`, of the time on one rank, or on each of these on average; default all.
+
+        Only the time, ` (1.2 ms)`, where no steps are announced, or the end of the only one is not recorded.
+        """
+        ranks, counts = tuple(ranks), self.judged_steps
+        if not counts or self.open_ended:
+            return say(" ({time})", time=Claim(measure, cost_ns, "ns", "", ranks, about))
+        steps = [counts[rank] for rank in ranks or counts if rank in counts] or list(counts.values())
+        time = Claim(measure, cost_ns * len(steps) / sum(steps), "ns/step", "", ranks, about)
         return say(" ({time} per step)", time=time)
 
     def time_lost(
@@ -348,22 +378,16 @@ class Inputs:
 
     @property
     def whole(self) -> str:
-        """What shares are of."""
+        """What shares are of: step time; of steps without a recorded end their work; else all of the time."""
+        if self.open_ended:
+            return "the recorded work"
         return "step time" if self.announced else "the time"
-
-    def per_step(self, cost_ns: float) -> str:
-        """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""
-        return f" ({duration(cost_ns / self.judged)} per step)" if self.judged else f" ({duration(cost_ns)})"
 
     def is_it_always(self) -> str:
         """The advice to begin with where too few steps are marked to tell a rank that is slow from chance."""
         if self.judged >= _TELLING_STEPS:
             return ""
         return "Record and mark more steps first, to see whether it is the same rank in all of them. "
-
-    def share(self, value: float) -> str:
-        """`4.7 % of step time`; without marked steps, of the time."""
-        return f"{percent(value)} of {'step' if self.announced else 'the'} time"
 
     def _any_name(self, pattern: re.Pattern[str]) -> bool:
         return any(self.of(rank, _has_name, pattern) for rank in self.trace.ranks_of(self.scope))

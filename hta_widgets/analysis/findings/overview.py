@@ -223,5 +223,4 @@ ANALYSIS = Analysis(
     requires=(),
     chart_from="step_times",
     pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of the time"),
-    ignores=("ranks", "iterations"),
 )

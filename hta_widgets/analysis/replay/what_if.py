@@ -203,11 +203,7 @@ def _recorded(rank_trace: RankTrace, graph: Graph, clock: str) -> Int64:
 
 def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> Int64:
     """The windows of a rank's iterations at replayed times, int64[n, 2]."""
-    windows = replayed_windows(rank_trace, graph, time, "host" if clock == "host" else "device", moved)
-    if clock == _PERIOD:
-        begin = windows[:, 0]
-        return np.stack([begin, np.append(begin[1:], windows[-1:, 1])], axis=1)
-    return windows
+    return replayed_windows(rank_trace, graph, time, "host" if clock == "host" else "device", moved)
 
 
 def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, windows: Int64) -> tuple[Int64, ...]:

@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.marks import marks_of
-from hta_widgets.trace.iteration_clock import Clock, timed
+from hta_widgets.trace.iteration_clock import Clock, host_windows, tiled, timed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -41,12 +41,14 @@ def replayed_iterations(
     # A queue that an edit empties stays the one that iterations begin in: they are the same iterations.
     frame = rank_trace.iterations
     begin, end = _ends(rank_trace, graph)
-    shown = (begin >= 0) & (end >= 0)
     edges = {
         name: np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
         for name, at in (("start_ns", begin), ("end_ns", end))
     }
-    windows = frame[["iteration", "label", "source", "partial"]].assign(**edges)
+    until = edges["end_ns"] - (frame["host_end_ns"] - frame["recorded_until_ns"])
+    windows = frame[["iteration", "label", "source", "partial", "run"]].assign(
+        **edges, recorded_until_ns=until
+    )
     starts, iteration, lane, dur = _work(rank_trace, graph)
     if moved is not None:
         lane = np.where(moved[starts], -1 - lane, lane)
@@ -54,6 +56,7 @@ def replayed_iterations(
         windows, iteration, lane, graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1], clock,
         rank_trace.drained, dur,
     )  # fmt: skip
+    shown = (_tile_ends(frame, begin, end) >= 0).all(axis=1)
     hidden = ~shown & (windows["clock"] == "host").to_numpy(np.bool_)
     return windows.assign(**{name: np.where(hidden, -1, windows[name]) for name in edges})
 
@@ -65,9 +68,17 @@ def replayed_windows(
     if clock == "device":
         frame = replayed_iterations(rank_trace, graph, time, clock, moved)
         return frame[["start_ns", "end_ns"]].to_numpy(np.int64)
-    ends = np.stack(_ends(rank_trace, graph), axis=1)
+    frame = rank_trace.iterations
+    ends = _tile_ends(frame, *_ends(rank_trace, graph))
     shown = (ends >= 0).all(axis=1, keepdims=True)
-    return np.where(shown, graph.origin_ns + time[ends], -1)
+    windows = graph.origin_ns + time[ends]
+    windows[:, 1] -= (frame["host_end_ns"] - frame["recorded_until_ns"]).to_numpy(np.int64)
+    return np.where(shown, windows, -1)
+
+
+def _tile_ends(frame: pd.DataFrame, begin: Int64, end: Int64) -> Int64:
+    """The nodes at which the host's windows begin and end: each where the next of its run begins."""
+    return np.column_stack([begin, tiled(begin, end, frame["run"].to_numpy(np.int64))])
 
 
 def _ends(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64]:
@@ -83,9 +94,7 @@ def _work(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64, Int64, Int
     starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
     starts = starts[rank_trace.iteration[graph.row[starts]] >= 0]
     rows = graph.row[starts]
-    device = rank_trace.device[rows]
-    lane = rank_trace.stream[rows] * (int(device.max(initial=0)) + 1) + device
-    return starts, rank_trace.iteration[rows].astype(np.int64), lane, rank_trace.dur[rows]
+    return starts, rank_trace.iteration[rows].astype(np.int64), rank_trace.queues(rows), rank_trace.dur[rows]
 
 
 @memoize_per_rank()
@@ -111,11 +120,12 @@ def falls_behind_ns(rank_trace: RankTrace, graph: Graph, time: Int64) -> int:
     whole = np.flatnonzero(~recorded["partial"] & (windows[:, 1] >= 0))
     if not len(whole):
         return 0
+    boundaries = host_windows(recorded)
     node, launched = _launched(rank_trace, graph)
     ends = graph.origin_ns + time[node]
     behind = []
     for column, at in enumerate((whole[0], whole[-1])):
-        before = launched < recorded[("host_start_ns", "host_end_ns")[column]].iloc[at]
+        before = launched < boundaries[at, column]
         boundary = int(windows[at, column])
         behind.append(max(0, int(ends[before].max(initial=boundary)) - boundary))
     return behind[1] - behind[0]

@@ -1,4 +1,4 @@
-"""The time that a panel is about, in words: findings and panels beside them may be about different times."""
+"""The time that a panel is about, and its words: by default that of the findings beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["whole_of"]
+__all__ = ["shown_scope", "whole_of"]
 
 # Analyses of the windows of a scope; all others are about events, or choose their time themselves.
 _OF_WINDOWS = (
@@ -22,8 +22,30 @@ _OF_WINDOWS = (
 )
 
 
+def shown_scope(trace: Trace, kind: str, scope: Scope) -> Scope:
+    """The scope that a panel of analysis `kind` answers about when a selection has this one.
+
+    Shares are of the steps that findings judge, unless iterations or a time window are selected; a window of
+    the whole recording shows all recorded device work.
+    """
+    chosen = scope.iterations is not None or scope.window_ns is not None
+    if kind not in _OF_WINDOWS or chosen:
+        return scope
+    from hta_widgets.analysis.findings import judged_scope  # with all rules: only where it is needed
+    from hta_widgets.analysis.findings.recording_rules import recording_verdict
+
+    if recording_verdict(trace, scope):
+        return scope
+    return judged_scope(trace, scope)
+
+
 def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
     """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time.
+
+    Args:
+        trace: the job.
+        kind: the analysis.
+        scope: what it was asked about, of a panel `shown_scope`.
 
     Of a job of which ranks are missing, or files could not be read, it says so: no answer holds them.
     """
@@ -52,7 +74,7 @@ def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
     if judged.iterations is None:
         what = "over all recorded device work" if judged.window_ns is None else "within the time window"
     else:
-        # findings judge steps that are marked
-        what = f"over {counted(len(judged.iterations), 'step' if kind == 'overview' else 'iteration')}"
+        marked = all(trace.rank(rank).is_marked for rank in trace.ranks_of(judged))
+        what = f"over {counted(len(judged.iterations), 'step' if marked else 'iteration')}"
         what += " within the time window" * (judged.window_ns is not None)
     return f"{what}, {time}{' on each rank' * (len(windows) > 1)}"

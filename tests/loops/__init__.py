@@ -1,0 +1,1 @@
+"""Training loops with known times: small programs that are simulated, recorded in part, and judged."""
