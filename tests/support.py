@@ -39,6 +39,7 @@ def shared_input(name: str) -> Path:
     path = SHARED_TRACES.parent / name
     if not path.exists():
         pytest.skip(f"{name!r} not found beside the folder of HTA_WIDGETS_TRACES")
+    return path
 
 
 def shared_case(name: str) -> Path:
