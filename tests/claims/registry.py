@@ -57,7 +57,7 @@ def time_of(
                 return close(stated, 100.0 * sum(times) / max(whole, 1), rel, points)
             mean = sum(times) / max(len(times), 1)
             if stated.unit == "ns/step":
-                mean /= max(len(job.steps), 1)
+                mean *= len(ranks) / max(sum(len(rank.judged_steps) for rank in ranks), 1)
             return close(stated, mean, rel, 2_000.0)
 
         return function

@@ -205,7 +205,7 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     thread = main_thread(rank)
     loading = union(each.window for each in thread if LOADING.search(each.name))
     operators = subtract(union(each.window for each in thread if is_operator(each)), loading)
-    silent = subtract(rank.windows, union([*loading, *operators]))
+    silent = subtract(union(rank.windows), union([*loading, *operators]))
     threads = rank.all_threads.values()
     others = union(
         each.window for other in threads if other is not thread for each in other if is_operator(each)
