@@ -68,7 +68,7 @@ class Recording:
 
         Args:
             clock: what times the steps. On the device a step begins with its first work on the stream that
-                was the busiest when it was recorded; a period lasts until the next step begins.
+                was the busiest when it was recorded. A step lasts until the next one begins.
         """
         since = self.program.operations.index(Enter("user_annotation", f"ProfilerStep#{self.first_step}"))
         recorded = [done for done in self.run.work if done.end > self.since_ns]
@@ -77,7 +77,11 @@ class Recording:
         begin = min([self.since_ns, *(done.begin for done in recorded)])
         steps = changed.steps()
         if clock != "host":
-            steps = changed.device_steps(self.run.busiest_stream(), clock == "device period")
+            steps = changed.device_steps(self.run.busiest_stream())
+        else:  # the time between two steps belongs to the first
+            begins = [start for start, _ in steps.values()]
+            ends = [*begins[1:], *[end for _, end in steps.values()][-1:]]
+            steps = dict(zip(steps, zip(begins, ends, strict=True), strict=True))
         return Truth(
             changed.occupation((begin, changed.last.ns)),
             {step: end - start for step, (start, end) in steps.items() if step >= self.first_step},
