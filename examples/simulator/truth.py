@@ -64,14 +64,20 @@ class JobTruth:
 
 
 def rank_truth(work: Iterable[Work], steps: Mapping[int, tuple[int, int]]) -> RankTruth:
+    """The truth of a rank whose steps are these; a step lasts until the next one begins."""
     intervals: dict[Kind, list[tuple[int, int]]] = {"compute": [], "communication": [], "memory": []}
     for item in work:
         intervals[_kind(item)].append((item.start_ns, item.end_ns))
     everything = [interval for found in intervals.values() for interval in found]
     span = min(start for start, _ in everything), max(end for _, end in everything)
+    begins = sorted(start for start, _ in steps.values())
+    windows = {
+        number: (start, next((begin for begin in begins if begin > start), end))
+        for number, (start, end) in steps.items()
+    }
     return RankTruth(
         {kind: tuple(sorted(found)) for kind, found in intervals.items()},
-        {number: occupation(intervals, window) for number, window in steps.items()},
+        {number: occupation(intervals, window) for number, window in windows.items()},
         occupation(intervals, span),
     )
 
