@@ -64,9 +64,9 @@ print(json.dumps(sorted(sys.modules)))
     ("name", "ours"),
     [
         ("Trace", set()),
-        ("RankSelector", {"compare", "core", "registry"}),
-        ("BreakdownPanel", {"compare", "core", "registry"}),
-        ("TraceExplorer", {"compare", "core", "device_time", "kernels", "registry", "replay"}),
+        ("RankSelector", {"compare", "core", "registry", "wholes"}),
+        ("BreakdownPanel", {"compare", "core", "registry", "wholes"}),
+        ("TraceExplorer", {"compare", "core", "device_time", "kernels", "registry", "replay", "wholes"}),
     ],
 )
 def test_a_class_is_imported_without_the_analyses_that_it_may_ask(name: str, ours: set[str]) -> None:

@@ -100,15 +100,15 @@ def _lost_work(rank_trace: RankTrace) -> list[Finding]:
     lost = len(losses.lost)
     if lost and rank_trace.is_device.any():
         row = int(losses.lost[0])
-        detail = (
-            f"of {len(losses.launches):,} launches whose device work was not recorded, such as "
-            f"{brief(rank_trace.names[rank_trace.name[row]])} at {duration(int(rank_trace.start[row]))}"
-        )
+        # without numbers of the rank, so that ranks which have this in common share a row
+        called = brief(rank_trace.names[rank_trace.name[row]])
+        detail = f"launches whose device work was not recorded, such as {called}"
         remedy = recorder.fewer_events
         if losses.trailing == lost:
             detail, remedy = f"{detail}: the last ones of the recording", recorder.to_the_end
         elif losses.leading:
-            detail = f"{detail}: the first {losses.leading:,} in a row"
+            among = "" if losses.leading == lost else "among them "
+            detail = f"{detail}: {among}the first ones of the recording"
             remedy = recorder.from_the_start
         severe = recording.lacks_device_work or any(step.lost for step in rank_trace.doubtful_steps)
         severity = "warning" if severe else "info"

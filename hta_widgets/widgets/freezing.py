@@ -16,7 +16,6 @@ from typing import Any
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError, NotAnsweredError
 from hta_widgets.report import Frozen, Question
-from hta_widgets.timeline.pack import pack_json
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
 from hta_widgets.widgets.events_table import MOST_ROWS
 from hta_widgets.widgets.part import Part
@@ -93,6 +92,8 @@ def _texts(value: Any, cut: Callable[[str], str]) -> Any:
 
 
 def _outline(data: bytes, cut: Callable[[str], str]) -> bytes:
+    from hta_widgets.timeline.pack import pack_json  # and with it the whole timeline
+
     return pack_json(_texts(json.loads(zlib.decompress(data)), cut)).data
 
 

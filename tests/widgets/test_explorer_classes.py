@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 import traitlets as t
 
-from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets import Scope, Trace, TraceExplorer, analysis
 from hta_widgets.trace.class_rules import parse
 from tests.widgets.decoded import numbers
 from tests.widgets.exchanging_job import MARKUP, RING, write_job
 from tests.widgets.test_explorer_clock import part
 from tests.widgets.test_trace_explorer import settled
+
+STEPS = Scope(iterations=(0, 1))  # which is what panels are about: steps, not all recorded device work
 
 
 @pytest.fixture
@@ -37,11 +39,11 @@ def test_one_click_counts_it_everywhere(explorer: TraceExplorer, job: Path, unti
     explorer.set_state({"communication": [RING]})  # as the browser does
     until(lambda: settled(explorer) and suspected(explorer) == {"other_send"})
     ruled = Trace.open(job, classes={"tokenSend": "communication"})
-    expected = analysis.temporal_breakdown(ruled)
+    expected = analysis.temporal_breakdown(ruled, STEPS)
     assert expected["exposed_communication_ns"].tolist() == [10_000, 10_000]  # the gaps between two kernels
     pd.testing.assert_frame_equal(explorer.frame("temporal_breakdown"), expected)
     overlap = next(panel for _, panel in explorer.parts if getattr(panel, "kind", "") == "comm_comp_overlap")
-    pd.testing.assert_frame_equal(overlap.frame(), analysis.comm_comp_overlap(ruled))
+    pd.testing.assert_frame_equal(overlap.frame(), analysis.comm_comp_overlap(ruled, STEPS))
     column = "exposed_communication_ns"
     assert numbers(part(explorer, "ranks").table, column) == expected[column].tolist()
     (row,) = [row for row in explorer.health if row["check"] == "counted_as_communication"]
@@ -61,13 +63,16 @@ def test_the_rules_can_be_kept(explorer: TraceExplorer, job: Path, tmp_path: Pat
     assert rule.pattern.search(RING) and not rule.pattern.search("other_send")
     assert explorer.save_rules(job).read_text() == explorer.rules
     again = Trace.open(job)
-    pd.testing.assert_frame_equal(explorer.frame("temporal_breakdown"), analysis.temporal_breakdown(again))
+    expected = analysis.temporal_breakdown(again, STEPS)
+    pd.testing.assert_frame_equal(explorer.frame("temporal_breakdown"), expected)
 
 
 def test_the_clock_and_the_classes_go_together(explorer: TraceExplorer, job: Path) -> None:
     explorer.clock, explorer.communication = "device", (RING,)
     both = Trace.open(job, clock="device", classes={"tokenSend": "communication"})
-    pd.testing.assert_frame_equal(explorer.frame("temporal_breakdown"), analysis.temporal_breakdown(both))
+    first = Scope(iterations=(0,))  # on the device nothing says when the last step ends
+    expected = analysis.temporal_breakdown(both, first)
+    pd.testing.assert_frame_equal(explorer.frame("temporal_breakdown"), expected)
     assert set(explorer.trace.iterations["clock"]) == {"device"}
 
 
