@@ -68,7 +68,10 @@ class RankSelector(Computed):
         self.options = rank_options(self.trace)
 
     def _compute(self, scope: Scope) -> pd.DataFrame:
-        return cached_analysis(self.trace, _KIND, shown_scope(self.trace, _KIND, scope))
+        # which steps are judged takes the columns of all ranks; where those do not fit, kept shares answer
+        if not self.trace.exceeds_memory:
+            scope = shown_scope(self.trace, _KIND, scope)
+        return cached_analysis(self.trace, _KIND, scope)
 
     def _show(self, frame: pd.DataFrame) -> None:
         parts = {part["column"]: part["label"] for part in self.series}

@@ -136,7 +136,8 @@ def recorded(
         }
         text = json.dumps(content, default=int).replace('"@', "").replace('@"', "")
         (folder / f"rank-{worker}.json").write_text(text)
-    return Trace.open(folder, cache=False)
+    # the labels' spans overlap on stream 7, and are the truth: none is an estimate
+    return Trace.open(folder, cache=False, repair=False)
 
 
 def _more_replicas(frame: pd.DataFrame, times: int) -> pd.DataFrame:

@@ -12,15 +12,15 @@ Event = dict[str, Any]
 STEPS = 6
 
 
-def loop(behind: float = 0, marked: bool = True, lost: int = -1, offset: float = 0) -> list[Event]:
-    """Steps of 100 us with 80 us of work each, that many us after its launch; `lost` has no work."""
+def loop(behind: float = 0, marked: bool = True, idle: int = -1, offset: float = 0) -> list[Event]:
+    """Steps of 100 us with 80 us of work each, that many us after its launch; `idle` has none."""
     events: list[Event] = []
     for number in range(STEPS):
         begin = offset + 100 * number
         if marked:
             events.append(slice_(f"ProfilerStep#{number}", "user_annotation", begin, 100))
-        events.append(slice_("cudaLaunchKernel", "cuda_runtime", begin + 2, 1, correlation=number + 1))
-        if number != lost:
+        if number != idle:
+            events.append(slice_("cudaLaunchKernel", "cuda_runtime", begin + 2, 1, correlation=number + 1))
             events.append(kernel("gemm", begin + 5 + behind, 80, number + 1))
     return events
 
@@ -52,7 +52,7 @@ def test_ranks_that_all_keep_up_are_timed_by_their_hosts(tmp_path: Path) -> None
 
 def test_a_rank_that_the_device_cannot_time_leaves_all_to_the_hosts(tmp_path: Path) -> None:
     """Its device has no work of a step in the middle."""
-    assert clocks(job(tmp_path, loop(lost=2), loop(behind=60))) == ["host", "host"]
+    assert clocks(job(tmp_path, loop(idle=2), loop(behind=60))) == ["host", "host"]
 
 
 def test_a_clock_that_is_chosen_times_all(tmp_path: Path) -> None:
