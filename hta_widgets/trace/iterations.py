@@ -303,7 +303,7 @@ def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], so
     for at in (at for at, after in enumerate([*runs[1:], -1]) if runs[at] != after):
         length = windows[at].end - windows[at].start
         silent = ends[at] - _last_event(events, windows[at])
-        if silent <= TAIL_SHARE * length:
+        if silent <= TAIL_SHARE * length or silent == length:
             continue
         others = [each for place, each in enumerate(windows) if place != at]
         usual = max((each.end - _last_event(events, each) for each in others), default=0)

@@ -94,9 +94,14 @@ def test_time_is_bounded_whatever_the_sequences(kinds):
 # -- runs ------------------------------------------------------------------------------------------
 
 
+def marks(begin=0):
+    """A step, and the next one, which says when it ends."""
+    return [event("user_annotation", f"ProfilerStep#{n}", begin + 100_000 * n, 100_000) for n in (0, 1)]
+
+
 def rank(folder, work, begin=0, device=True, gap=100):
     """One step; each (operator, kernel, ns) launches 1 us after the last; the device does them one by one."""
-    events = [event("user_annotation", "ProfilerStep#0", begin, 100_000)]
+    events = marks(begin)
     free = begin + 5_000
     for place, (operator, name, dur) in enumerate(work):
         at = begin + 1_000 * (place + 1)
@@ -164,7 +169,7 @@ def test_windows_without_anything_in_common_have_their_edges(tmp_path):
 
 def test_instances_of_one_kind_of_module_correspond(tmp_path):
     def modules(folder, *numbers):
-        events = [event("user_annotation", "ProfilerStep#0", 0, 100_000)]
+        events = marks()
         for place, number in enumerate(numbers):
             at = 10_000 * (place + 1)
             events += [
@@ -187,7 +192,7 @@ def test_time_does_not_run_backwards_where_streams_overtake_each_other(tmp_path,
 
     def two_streams(folder, first, second):
         folder.mkdir()
-        events = [event("user_annotation", "ProfilerStep#0", 0, 100_000)]
+        events = marks()
         for place, (stream, start) in enumerate(((7, first), (8, second))):
             at = 1_000 * (place + 1)
             events += [

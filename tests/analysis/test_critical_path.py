@@ -64,8 +64,7 @@ def test_a_launch_its_kernel_and_the_wait_for_it(tmp_path):
         (10_000, 20_000, "operator", "cudaLaunchKernel"),
         (20_000, 30_000, "launch_delay", "gemm"),
         (30_000, 50_000, "kernel", "gemm"),
-        (50_000, 60_000, "sync", "cudaDeviceSynchronize"),
-        (60_000, 100_000, "host", "ProfilerStep#1"),
+        (50_000, 60_000, "sync", "cudaDeviceSynchronize"),  # then nothing but the open step is recorded
     ]
     assert frame["bound_by"].tolist() == [
         "cpu_bound",
@@ -74,12 +73,11 @@ def test_a_launch_its_kernel_and_the_wait_for_it(tmp_path):
         "kernel_launch_overhead",
         "gpu_compute_bound",
         "sync",
-        "cpu_bound",
     ]
-    assert frame["inferred"].tolist() == [False] * 5 + [True, False]
-    assert frame["event_id"].tolist() == [0, 1, 2, 3, 3, 4, 0]
+    assert frame["inferred"].tolist() == [False] * 5 + [True]
+    assert frame["event_id"].tolist() == [0, 1, 2, 3, 3, 4]
     assert frame["stream"].dropna().tolist() == [7, 7]
-    assert frame["thread"].tolist() == ["100/1"] * 3 + ["", ""] + ["100/1"] * 2
+    assert frame["thread"].tolist() == ["100/1"] * 3 + ["", "", "100/1"]
 
 
 def test_work_that_runs_on_after_the_window_ends_the_path(tmp_path):
@@ -347,7 +345,6 @@ def test_a_copy_that_returns_when_it_is_done(tmp_path):
         (30_000, 31_000, "kernel_kernel", "Memcpy DtoH"),
         (31_000, 40_000, "kernel", "Memcpy DtoH"),
         (40_000, 45_000, "sync", "cudaMemcpyAsync"),
-        (45_000, 50_000, "host", "ProfilerStep#1"),
     ]
     assert frame["bound_by"].tolist()[4] == "gpu_memory_bound"
 
@@ -360,7 +357,7 @@ def test_a_copy_in_pieces_returns_when_the_last_is_done(tmp_path):
         work("Memcpy DtoH", 31_000, 40_000, 2, cat="gpu_memcpy"),
         work("Memcpy DtoH", 10_000, 30_000, 2, stream=8, cat="gpu_memcpy"),
     )
-    assert segments(frame)[-2] == (40_000, 45_000, "sync", "cudaMemcpyAsync")
+    assert segments(frame)[-1] == (40_000, 45_000, "sync", "cudaMemcpyAsync")
 
 
 def test_threads_that_take_turns(tmp_path):
@@ -466,7 +463,7 @@ def test_windows_annotations_and_ranks(tmp_path):
         work("gemm", 16_000, 17_000, 1),
     ]
     trace = job(tmp_path, events, events)
-    assert critical_path(trace).groupby("rank")["dur_ns"].sum().to_dict() == {0: 50_000, 1: 50_000}
+    assert critical_path(trace).groupby("rank")["dur_ns"].sum().to_dict() == {0: 40_000, 1: 40_000}
     inner = critical_path(trace, Scope(ranks=(1,)), annotation="inner", instance=1)
     assert (inner["start_ns"].min(), inner["end_ns"].max(), set(inner["rank"])) == (30_000, 40_000, {1})
     window = critical_path(trace, Scope(window_ns=(13_000, 16_500), ranks=(0,)))
@@ -708,6 +705,7 @@ def test_any_tangle_of_events_is_covered(tmp_path_factory, host, device):
     trace = job(tmp_path_factory.mktemp("tangle"), events)
     if (trace.rank(0).launch >= 0).any():
         (whole,) = trace.iterations[["start_ns", "end_ns"]].to_numpy().tolist()
-        assert whole == [0, 70] or trace.rank(0).iteration_clock == "device"
+        # what is recorded last ends the only step, on either clock
+        assert whole[0] >= 0 and (whole[1] <= 70 or trace.rank(0).iteration_clock == "device")
         assert_covers(critical_path(trace), *whole)
         assert_covers(critical_path(trace, Scope(window_ns=(10, 40))), 10, 40)
