@@ -1,5 +1,7 @@
 """The critical path of a replay: no gaps, as long as the answer; without an edit, that of the recording."""
 
+from itertools import pairwise
+
 import pandas as pd
 import pytest
 
@@ -62,7 +64,7 @@ def test_it_abstains_as_the_replay_does() -> None:
 
 
 def test_the_answer_says_where_the_path_leads(control: Trace) -> None:
-    """Of each step, too: its window is where the replay puts the annotation that marks it."""
+    """Of each step, too: it lasts from where the replay puts its mark to the next one."""
     change = edits.kernels(2.0)
     answer = analysis.what_if(control, change, path=True)
     parts = [column for column in answer if column.startswith("path_")]
@@ -70,10 +72,11 @@ def test_the_answer_says_where_the_path_leads(control: Trace) -> None:
     pd.testing.assert_frame_equal(answer.drop(columns=parts), analysis.what_if(control, change))
     path = analysis.replayed_path(control, change)
     events = analysis.replayed_events(control, change)
-    windows = {"": (path["start_ns"].min(), path["end_ns"].max())} | {
-        event.name: (event.replayed_start_ns, event.replayed_end_ns)
-        for event in events[events["name"].str.startswith("ProfilerStep#")].itertuples()
-    }
+    marks = events[events["name"].str.startswith("ProfilerStep#")].sort_values("replayed_start_ns")
+    begins = marks["replayed_start_ns"].tolist()
+    windows = {"": (path["start_ns"].min(), path["end_ns"].max())} | dict(
+        zip(marks["name"], pairwise(begins), strict=False)
+    )
     assert len(answer) > 3 and answer["clock"].tolist()[1:] == ["host"] * (len(answer) - 1)
     segments = list(zip(path["bound_by"], path["start_ns"].tolist(), path["end_ns"].tolist(), strict=True))
     for row in answer.head(3).to_dict("records"):
