@@ -124,12 +124,14 @@ class Run:
         return occupation(intervals, window)
 
     def steps(self) -> dict[int, tuple[int, int]]:
-        """Begin and end of each step on the host."""
-        return {
-            int(name.removeprefix("ProfilerStep#")): (begin, end)
+        """Begin and end of each step on the host, to where the next one begins."""
+        marks = sorted(
+            (int(name.removeprefix("ProfilerStep#")), begin, end)
             for _, name, _, begin, end in self.ranges
             if name.startswith("ProfilerStep#")
-        }
+        )
+        ends = [*(begin for _, begin, _ in marks[1:]), *(end for _, _, end in marks[-1:])]
+        return {step: (begin, end) for (step, begin, _), end in zip(marks, ends, strict=True)}
 
     def busiest_stream(self) -> int:
         """The stream with most work."""
@@ -138,11 +140,11 @@ class Run:
             busy[done.work.stream] += done.end - done.begin
         return busy.most_common(1)[0][0]
 
-    def device_steps(self, stream: int, periods: bool = False) -> dict[int, tuple[int, int]]:
+    def device_steps(self, stream: int) -> dict[int, tuple[int, int]]:
         """Begin and end of each step on the device.
 
-        A step begins with its first work on the stream and ends with its last on any, or where the next one
-        begins; a period ends there in any case, but for the last one.
+        A step begins with its first work on the stream and ends where the next one begins, the last with its
+        last work on any stream.
         """
         first, last = dict[int, int](), dict[int, int]()
         for done in self.work:
@@ -152,10 +154,7 @@ class Run:
         steps = sorted(first)
         found: dict[int, tuple[int, int]] = {}
         for step, following in zip(steps, [*steps[1:], None], strict=True):
-            end = last[step]
-            if following is not None:
-                end = first[following] if periods else min(end, first[following])
-            found[step] = first[step], end
+            found[step] = first[step], last[step] if following is None else first[following]
         return found
 
 

@@ -77,7 +77,7 @@ class Recording:
         begin = min([self.since_ns, *(done.begin for done in recorded)])
         steps = changed.steps()
         if clock != "host":
-            steps = changed.device_steps(self.run.busiest_stream(), clock == "device period")
+            steps = changed.device_steps(self.run.busiest_stream())
         return Truth(
             changed.occupation((begin, changed.last.ns)),
             {step: end - start for step, (start, end) in steps.items() if step >= self.first_step},
