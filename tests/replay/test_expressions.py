@@ -91,7 +91,7 @@ def test_as_one_writes_it():
         ("\0", "such as kernels"),
         ("(" * 5_000, "such as kernels"),
         ("host(" + "-" * 9_000 + "1)", "not an edit"),
-        ("x" * 10_001, "10,001 characters"),
+        pytest.param("x" * 10_000_001, "10,000,001 characters", id="too long"),
         ("gpus(2)", "the edits are allocator, at_roof, batched_products, bus_bandwidth"),
         ("Edit('x')", "the edits are"),
         ("exactly('x')", "the edits are"),
