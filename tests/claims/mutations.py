@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MUTATIONS", "mutated"]
+__all__ = ["MUTATIONS", "mutated", "slower"]
 
 Events = list[dict[str, Any]]
 
@@ -34,7 +34,7 @@ def _without_args(events: Events, *names: str) -> Events:
     ]
 
 
-def _slower(by: float, device_only: bool) -> Callable[[Events], Events]:
+def slower(by: float, device_only: bool) -> Callable[[Events], Events]:
     """All times, or those of the device, from the first one on."""
 
     def change(events: Events) -> Events:
@@ -62,8 +62,8 @@ MUTATIONS: dict[str, Callable[[Events], Events]] = {
     "without stacks": lambda events: [each for each in events if each.get("cat") != "python_function"],
     "without calls": lambda events: [each for each in events if each.get("cat") not in _RUNTIME],
     "unmarked": _unmarked,
-    "ten times as slow": _slower(10.0, False),
-    "device slower by 1.5": _slower(1.5, True),
+    "ten times as slow": slower(10.0, False),
+    "device slower by 1.5": slower(1.5, True),
 }
 
 
