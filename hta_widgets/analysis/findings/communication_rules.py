@@ -146,5 +146,5 @@ RULE = Rule(
     applies=lambda inputs: bool(inputs.temporal["communication_ns"].any()),
     risk="What starts earlier holds its memory for longer.",
     needs="Data that is ready before the launch.",
-    wrong_if="it waits for work that was not recorded",
+    wrong_if="it waits for work that was not recorded.",
 )

@@ -102,5 +102,5 @@ RULE = Rule(
     no_change="other broadcasts are recorded under the same name",
     risk="Statistics of batch normalisation differ between ranks until they are synchronised.",
     needs="DistributedDataParallel(broadcast_buffers=False).",
-    wrong_if="the modules rely on equal buffers on all ranks",
+    wrong_if="the modules rely on equal buffers on all ranks.",
 )

@@ -182,7 +182,7 @@ RULES = (
         change=Change("without the time of copies", lambda _: [edits.copies(math.inf)]),
         risk="Memory that is pinned cannot be paged out by the host.",
         needs="Compute beside which the copies can run.",
-        wrong_if="other processes use the same device",
+        wrong_if="other processes use the same device.",
     ),
     Rule(
         topic="slow_kernels",
@@ -192,6 +192,6 @@ RULES = (
         applies=several_ranks,
         among_ranks="reason",
         needs="Access to the clocks and power limits of the devices.",
-        wrong_if="the kernels get inputs of other shapes or values on this rank",
+        wrong_if="the kernels get inputs of other shapes or values on this rank.",
     ),
 )

@@ -204,5 +204,5 @@ RULE = Rule(
     change=_WITHOUT_COMMUNICATION,
     risk="Communication beside compute takes from its memory bandwidth and units.",
     needs="Compute that does not depend on the result.",
-    wrong_if="the ranks wait in it for ranks that were not recorded",
+    wrong_if="the ranks wait in it for ranks that were not recorded.",
 )

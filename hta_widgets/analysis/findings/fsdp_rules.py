@@ -187,5 +187,5 @@ RULE = Rule(
     no_change="no edit changes the order of all-gathers, or takes their limit away",
     risk="Parameters of one more unit are whole at a time.",
     needs="Free device memory, and units in a fixed order.",
-    wrong_if="the parameters are not ready any earlier",
+    wrong_if="the parameters are not ready any earlier.",
 )

@@ -181,7 +181,7 @@ RULES = (
         among_ranks="reason",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
-        wrong_if="kernels of other names or grids do the same work",
+        wrong_if="kernels of other names or grids do the same work.",
     ),
     Rule(
         topic="mutual_waiting",
@@ -192,6 +192,6 @@ RULES = (
         among_ranks="in turn",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
-        wrong_if="ranks that were not recorded are late",
+        wrong_if="ranks that were not recorded are late.",
     ),
 )

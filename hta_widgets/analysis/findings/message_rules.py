@@ -177,5 +177,5 @@ RULE = Rule(
     no_change="no edit joins messages, and whether they can wait for each other is not known",
     risk="The first message waits for the last; joining them copies.",
     needs="Messages that are ready together.",
-    wrong_if="each message is needed before the next one is ready",
+    wrong_if="each message is needed before the next one is ready.",
 )

@@ -279,5 +279,5 @@ RULE = Rule(
     "replays other numbers",
     risk="More microbatches keep more activations, or make kernels smaller.",
     needs="A batch that can be divided, or layers that can be divided another way.",
-    wrong_if="the passes are those of another schedule than the one that was recognised",
+    wrong_if="the passes are those of another schedule than the one that was recognised.",
 )

@@ -214,5 +214,5 @@ RULE = Rule(
     no_change="communication takes its share of the device wherever it runs",
     risk="Communication with fewer multiprocessors may take longer.",
     needs="Communication that is not exposed.",
-    wrong_if="these kernels work on other values then, or clocks are lower at that time",
+    wrong_if="these kernels work on other values then, or clocks are lower at that time.",
 )

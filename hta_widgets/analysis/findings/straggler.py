@@ -199,5 +199,5 @@ RULE = Rule(
     among_ranks="late",
     risk="Moving work between ranks moves memory, too.",
     needs="Data or layers that can be divided another way.",
-    wrong_if="the late rank itself waits for something that is not recorded",
+    wrong_if="the late rank itself waits for something that is not recorded.",
 )
