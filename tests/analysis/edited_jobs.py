@@ -29,7 +29,7 @@ def edited(folder: Path, name: str, edit: Edit, metadata: Event | None = None) -
         if metadata is not None:
             document["distributedInfo"] = metadata
         (folder / path.name.removesuffix(".gz")).write_text(json.dumps(document))
-    return Trace.open(folder, cache=False)
+    return Trace.open(folder, cache=False, repair=False)
 
 
 def collective(event: Event) -> str:

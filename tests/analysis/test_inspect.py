@@ -255,7 +255,7 @@ def test_without_a_kernel_its_iteration_has_none_of_its_time(tmp_path: Path) -> 
     gone = analysis.inspect_event(trace, 0, number_of(trace, "gemm2")).gone
     whole = analysis.what_if(trace, edits.kernels(float("inf"), name="gemm2")).iloc[0]  # one has that name
     assert gone is not None
-    assert gone.iteration == Replayed(150_000, 0, 0, 0)
+    assert gone.iteration == Replayed(151_000, 1_000, 1_000, 1_000)  # the next step begins 1 us later
     assert (gone.recording.before_ns, gone.recording.after_ns) == (whole["before_ns"], whole["after_ns"])
 
 

@@ -77,10 +77,10 @@ def test_what_one_cause_of_idle_time_adds_is_what_all_of_them_add(tmp_path, caus
             begin = 200_000 * number
             wait = 20_000 + longer + 100 * number
             events += [
-                event("user_annotation", f"ProfilerStep#{number}", begin, 199_000),
+                event("user_annotation", f"ProfilerStep#{number}", begin, 200_000),
                 event(category, call, begin, wait),
                 launch(begin + wait, number + 1),
-                kernel("k", begin + wait + 10, 199_000 - wait - 10, correlation=number + 1),
+                kernel("k", begin + wait + 10, 200_000 - wait - 10, correlation=number + 1),
             ]
         (tmp_path / name).mkdir()
         found[name] = job(tmp_path / name, events)
@@ -101,7 +101,7 @@ def test_without_device_events_there_is_the_step_of_the_host(tmp_path):
     def host_only(name, step):
         marks = [
             {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{n}", "pid": 1, "tid": 1,
-             "ts": n * 1000, "dur": step + n % 2, "args": {}}
+             "ts": n * step + n // 2, "dur": step + n % 2, "args": {}}
             for n in range(6)
         ]  # fmt: skip
         path = tmp_path / f"{name}.json"

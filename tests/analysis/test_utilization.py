@@ -49,6 +49,8 @@ def node(at: int, dur: int, *inside: list[Event]) -> list[Event]:
 
 def opened(folder: Path, *parts: list[Event], device: str = A100, steps: int = 1) -> Trace:
     marks = [event("user_annotation", f"ProfilerStep#{at + 1}", at * STEP, STEP) for at in range(steps)]
+    if steps == 1:  # a call up to its end: what follows the last one is the profiler's
+        marks.append(event("cuda_runtime", "cudaDeviceSynchronize", STEP - US, US))
     path = write(folder / "0.json", [*marks, *(item for part in parts for item in part)])
     head = f'"schemaVersion": 1, "deviceProperties": {json.dumps([{"id": 0, "name": device}])}'
     path.write_text(path.read_text().replace('"schemaVersion": 1', head))

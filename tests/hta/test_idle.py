@@ -180,7 +180,7 @@ def call(start, correlation):
 
 
 def opened(tmp_path, events) -> Trace:
-    return Trace.open(write(tmp_path / "trace.json", events), cache=False)
+    return Trace.open(write(tmp_path / "trace.json", events), cache=False, repair=False)
 
 
 def test_overlapping_kernels_do_not_shrink_idle_time(tmp_path):
