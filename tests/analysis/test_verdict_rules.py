@@ -101,9 +101,10 @@ def test_idle_time_without_a_recorded_launch_is_not_blamed_on_the_host(
 
 @pytest.mark.parametrize(("last", "fires"), [(40_000, True), (98_000, False)])
 def test_time_after_the_last_device_work_is_nobodys_fault(tmp_path: Path, last: int, fires: bool) -> None:
-    """The recording's only step goes on without device work: no host, launch or kernel is to blame."""
+    """The recording's only step goes on on the host without device work: no launch or kernel is to blame."""
     events = [*steps(1), launch(100, 1), kernel("gemm", 200, last - 300, correlation=1)]
     events += [launch(110, 2), kernel("gemm", last - 100, 100, correlation=2)]
+    events += [event("cpu_op", "aten::save", STEP - 1_000, 1_000)]
     found = topics(job(tmp_path, events))
     assert ("no_work_due" in found) == fires
     if fires:
@@ -121,7 +122,7 @@ def test_a_warning_comes_before_the_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "share", "before"),
     [
-        ("hta/ns_resolution_trace", 97.5, ["fp32_units"]),
+        ("hta/ns_resolution_trace", 97.43, ["fp32_units"]),
         ("tracelens/inference/vllm_decode_full", 99.4, []),
         ("tracelens/inference/sglang_decode", 93.4, []),
         # without the 14 ms in which the host waits for work of before the recording

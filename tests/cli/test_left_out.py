@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets import Trace
+from hta_widgets import Scope, Trace
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.wholes import shown_scope
 from tests.cli.conftest import Run
 from tests.job.many_ranks import write_job
 
@@ -28,7 +29,8 @@ def test_an_answer_says_so(job: Path, run: Run, kind: str) -> None:
     text = " ".join(run("analyze", kind, job).out.split())
     assert WITHOUT in text
     document = run("analyze", kind, job, "--format", "json").json
-    assert document["sentence"] == f"{ANALYSES[kind].sentence(ANALYSES[kind].function(trace))} {WITHOUT}"
+    frame = ANALYSES[kind].function(trace, shown_scope(trace, kind, Scope()))
+    assert document["sentence"] == f"{ANALYSES[kind].sentence(frame)} {WITHOUT}"
     assert list(document["failed"]) == ["rank3.json"] and document["failed"]["rank3.json"]
 
 

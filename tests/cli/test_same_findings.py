@@ -72,9 +72,10 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
         assert said == frame[["severity", "text"]].to_dict("records")
         assert [note["hint"] for note in notes] == hints
         lines: list[tuple[str, str]] = []
-        for note in notes:
+        for note, part_of in zip(notes, frame["part_of"], strict=True):
+            prefix = "part: " if part_of else ""
             lines += [("", f"{note['heading']}:")] if "heading" in note else []
-            lines.append((note.get("share", UNKNOWN), f"{note['text']} {note['hint']}".strip()))
+            lines.append((note.get("share", UNKNOWN), f"{prefix}{note['text']} {note['hint']}".strip()))
         assert lines == text[1]
     columns = ("section", "severity", "text", "suggestion")
     assert [{name: row[name] for name in columns} for row in answer["rows"]] == findings

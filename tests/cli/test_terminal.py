@@ -112,7 +112,7 @@ def test_help_comes_at_once() -> None:
 
 def test_limit_and_left_out_rows(run: Run) -> None:
     out = run("analyze", "idle_gaps", DDP).out.splitlines()
-    assert out[-1] == "… 2,136 more rows"
+    assert out[-1] == "… 2,128 more rows"
     assert len(run("analyze", "idle_gaps", DDP, "--limit", "5", "--format", "json").json["rows"]) == 5
 
 

@@ -25,7 +25,6 @@ RECORDINGS = [
     "hta/trace_filter",
     "hta/triton_example",
     "kineto/resnet50_num_workers_0",
-    "tracelens/h100",
     "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
     "tracelens/inference/sglang_decode",

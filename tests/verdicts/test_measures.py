@@ -12,7 +12,7 @@ from tests.verdicts.plain_reader import Rank
 from tests.verdicts.recordings import RECORDINGS, recording
 
 # Files of unrelated jobs are read one by one.
-JOBS = [name for name in RECORDINGS if name not in ("tracelens/h100", "tracelens/mi300")]
+JOBS = [name for name in RECORDINGS if name != "tracelens/mi300"]
 
 
 def counted(rank: Rank) -> dict[str, int]:

@@ -177,6 +177,7 @@ RULES = (
     Rule(
         topic="memory_copies",
         question="what copies cost",
+        general=True,
         title="Copying memory without compute",
         judge=memory_copies,
         change=Change("without the time of copies", lambda _: [edits.copies(math.inf)]),

@@ -199,6 +199,7 @@ _WITHOUT_COMMUNICATION = Change(
 RULE = Rule(
     topic="exposed_communication",
     question="what communication costs",
+    general=True,
     title="Communication without compute",
     judge=exposed_communication,
     change=_WITHOUT_COMMUNICATION,

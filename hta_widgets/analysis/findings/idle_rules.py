@@ -336,6 +336,7 @@ RULES = (
     Rule(
         topic="data_stall",
         question=IDLE_QUESTION,
+        general=True,
         title="Waiting for the data loader",
         judge=_judge(_DATA),
         change=Change("without the data loader's time", _loaders, GETS_AHEAD),
@@ -346,6 +347,7 @@ RULES = (
     Rule(
         topic="sync_calls",
         question=IDLE_QUESTION,
+        general=True,
         title="Waiting for the host, blocked in synchronising calls,",
         judge=_judge(_SYNC),
         change=Change("without waiting in synchronising calls", lambda _: [edits.syncs()]),
@@ -356,6 +358,7 @@ RULES = (
     Rule(
         topic="idle_host",
         question=IDLE_QUESTION,
+        general=True,
         title="Waiting for the host to launch work",
         judge=_judge(_HOST),
         change=Change(
@@ -370,6 +373,7 @@ RULES = (
     Rule(
         topic="launch_bound",
         question=IDLE_QUESTION,
+        general=True,
         title="Waiting for launches to arrive",
         judge=_judge(_LAUNCH),
         applies=_launches_on_time,
@@ -381,6 +385,7 @@ RULES = (
     Rule(
         topic="tiny_kernels",
         question=IDLE_QUESTION,
+        general=True,
         title="Going from one kernel to the next",
         judge=_judge(_BETWEEN),
         change=_GRAPHS,
@@ -391,6 +396,7 @@ RULES = (
     Rule(
         topic="device_wait",
         question=IDLE_QUESTION,
+        general=True,
         title="Launched work that does not start",
         judge=_judge(_WAIT),
         no_change="what the work waits for is not known",

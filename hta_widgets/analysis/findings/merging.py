@@ -15,6 +15,10 @@ _MOST: Final = 0.5
 """Of the time of a finding: if so much lies within that of another one, it is the same loss."""
 
 
+_NEARLY_ALL: Final = 0.9
+"""Of the time and of the saving of a wider finding: then that one names the cause."""
+
+
 def merged(judged: Sequence[Judged]) -> list[Judged]:
     """The same findings, those that are parts marked with what they are a part of.
 
@@ -25,7 +29,9 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
     found: dict[str, str] = {}
     for at, each in enumerate(wholes):
         whole = next((other for other in wholes[:at] if _is_part(each.finding, other.finding)), None)
-        if whole is not None:
+        if whole is not None and _is_all_of(each, whole):
+            found[whole.rule.topic] = each.rule.topic
+        elif whole is not None:
             found[each.rule.topic] = whole.rule.topic
     for each in judged:
         if each.finding.explains is not None:
@@ -33,6 +39,15 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             if (whole := next(late, None)) is not None:
                 found[each.rule.topic] = whole.rule.topic
     return [replace(each, part_of=_outermost(found, each.rule.topic)) for each in judged]
+
+
+def _is_all_of(part: Judged, whole: Judged) -> bool:
+    """Whether a finding says why nearly all of a kind of time is lost, and saves no less."""
+    if not whole.rule.general or part.rule.general:
+        return False
+    if _length(part.finding) < _NEARLY_ALL * _length(whole.finding):
+        return False
+    return (part.saving.ns or 0) >= _NEARLY_ALL * (whole.saving.ns or 0)
 
 
 def _largest_first(judged: Judged) -> tuple[int, int, str]:

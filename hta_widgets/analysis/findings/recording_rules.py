@@ -184,8 +184,11 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             f"{short:,} of {count:,} lack kernels that others of the same graph have",
         )
     if (veto := _whole_veto(inputs)) is not None:
+        recorded = any(each.is_device.any() for each in traces)
         return MissingDataError(
-            "records to trust", f"{veto.remedy[:1].upper()}{veto.remedy[1:]}.", veto.reason
+            "records to trust" if recorded else "device events",
+            f"{veto.remedy[:1].upper()}{veto.remedy[1:]}.",
+            veto.reason,
         )
     if inputs.contradicted:
         return MissingDataError(

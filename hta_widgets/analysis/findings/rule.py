@@ -92,6 +92,7 @@ class Rule:
         role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
             work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
             time; or of its "memory".
+        general: it says what kind of time is lost; a narrower rule may say why.
         applies: whether finding nothing is worth a word.
         change: what takes its cost away; a finding may name another one.
         no_change: why no change is replayed.
@@ -107,6 +108,7 @@ class Rule:
     title: str
     judge: Callable[[Inputs], Finding | None]
     role: Role = "cause"
+    general: bool = False
     applies: Callable[[Inputs], bool] = always
     change: Change | None = None
     no_change: str = ""

@@ -58,6 +58,12 @@ def test_broadcasts_of_buffers_are_told(tmp_path: Path) -> None:
     assert "broadcast_buffers=False" in row["suggestion"]
 
 
+def test_regular_forward_passes_are_steps(tmp_path: Path) -> None:
+    """Where the program marks none: the annotation comes regularly."""
+    row = told(tmp_path, steps(marked=False)())
+    assert row is not None and row["section"] == "saves"
+
+
 def test_without_an_edit_that_fits_the_saving_is_unknown(tmp_path: Path) -> None:
     row = told(tmp_path, steps(elsewhere={3})())
     assert row is not None
@@ -70,9 +76,8 @@ def test_without_an_edit_that_fits_the_saving_is_unknown(tmp_path: Path) -> None
         steps((), elsewhere=STEPS),
         steps(range(1, 6)),
         steps(ns=20 * US),
-        steps(marked=False),
     ],
-    ids=["elsewhere", "not in every step", "little", "no steps"],
+    ids=["elsewhere", "not in every step", "little"],
 )
 def test_other_broadcasts_are_not_told(tmp_path: Path, program: Callable[[], Program]) -> None:
     assert told(tmp_path, program()) is None

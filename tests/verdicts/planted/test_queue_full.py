@@ -71,12 +71,12 @@ def test_without_launches_it_is_not_known(tmp_path: Path):
     assert frame.loc[frame["severity"] == OPEN, "text"].str.contains("how far the host is ahead").any()
 
 
-@pytest.mark.parametrize(("name", "share"), [("hta/ns_resolution_trace", 48.4), ("hta/trace_diff/test", 0)])
+@pytest.mark.parametrize(("name", "share"), [("hta/ns_resolution_trace", 60.4), ("hta/trace_diff/test", 0)])
 def test_the_wait_of_a_recording_is_counted_from_its_plain_events(name: str, share: float):
     (rank,) = recording(name)
     frame = overview(Trace.open(shared_trace(name))).set_index("topic")
     full = waits_for_a_place(rank, 1022)
-    windows = rank.device_windows()
+    windows = rank.device_windows()[:-1] or rank.device_windows()  # when the last step ends is not recorded
     waited = sum(length(overlap(full, window)) for window in windows)
     assert 100 * waited / length(windows) == pytest.approx(share, abs=0.1)
     assert ("queue_full" in frame.index) == (share > 3)
