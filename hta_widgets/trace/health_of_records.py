@@ -81,7 +81,10 @@ def _no_device_work(rank_trace: RankTrace) -> list[Finding]:
         detail = (
             f"{counted(launches, 'launch', 'launches')} of device work, but none of the work was recorded"
         )
-        remedy = f"record again: the device was recorded, but its records were lost; {recorder.update}"
+        remedy = (
+            "record again: the device was recorded, but its records were lost; "
+            f"{recorder.to_the_end}; {recorder.update}"
+        )
     return [Finding(rank_trace.rank, "warning", "no_device_events", max(1, launches), detail, remedy)]
 
 
@@ -240,7 +243,7 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
         requested, held = (table.ints(name)[event] for name in ("alloc_bytes", "total_allocated_bytes"))
         at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
         detail = (
-            f"requests that the allocator refused: {byte_size(int(requested))} at {at}, with "
+            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}, with "
             f"{byte_size(max(0, int(held)))} allocated"
         )
         remedy = "see the memory timeline for what held the rest"

@@ -74,6 +74,8 @@ def _on_streams(table: EventTable) -> EventTable:
     """Kernels of CUDA graphs on the streams that ran them: `graph_lanes` of PyTorch 2.15 draws them apart."""
     rows, streams = table.sparse("original_stream")
     stream, tid = table.ints("stream").copy(), table.codes("tid").copy()
+    on_device = stream[rows] != NULL
+    rows, streams = rows[on_device], streams[on_device]
     texts = list(table.dictionary("tid"))
     number = {text: code for code, text in enumerate(texts)}
     stream[rows] = streams
