@@ -243,8 +243,8 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
         requested, held = (table.ints(name)[event] for name in ("alloc_bytes", "total_allocated_bytes"))
         at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
         detail = (
-            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}, with "
-            f"{byte_size(max(0, int(held)))} allocated"
+            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}, "
+            f"with {byte_size(max(0, int(held)))} allocated"
         )
         remedy = "see the memory timeline for what held the rest"
         findings.append(
