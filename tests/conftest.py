@@ -33,7 +33,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    _end_after(config, END_SECONDS)
+    if hasattr(config, "workerinput"):  # of pytest-xdist: it ends when the slowest one is done
+        faulthandler.cancel_dump_traceback_later()
+    else:
+        _end_after(config, END_SECONDS)
 
 
 def _end_after(config: pytest.Config, seconds: float) -> None:
