@@ -110,9 +110,6 @@ def _rules(event_class: EventClass, *patterns: str) -> tuple[Rule, ...]:
     return tuple(Rule(re.compile(pattern), event_class) for pattern in patterns)
 
 
-# Calls of runtimes and drivers that launch kernels or graphs: CUDA and HIP, SYCL, CANN, Cambricon.
-LAUNCHING = re.compile(r"LaunchKernel|KernelLaunch|GraphLaunch|InvokeKernel|@launch$")
-
 # A collective in a function's name; words such as "small_reduce" hold one by chance.
 COLLECTIVE = r"((?<![A-Za-z])all|All)_?([rR]educe|[gG]ather|[tT]o_?[aA]ll)|[rR]educe_?[sS]catter"
 

@@ -25,14 +25,18 @@ Bool = npt.NDArray[np.bool_]
 DEVICE, CALL, NOTE = 1, 2, 3
 """Kinds of events: device work, calls of a runtime or driver, annotations."""
 
-# Calls of CUDA, HIP, SYCL, Level Zero, MUSA and MTIA that each put a kernel, a graph or a copy on a queue.
+# Calls of CUDA, HIP, SYCL, Level Zero, MUSA, MTIA, Cambricon and CANN that each put a kernel, a graph or a
+# copy on a queue.
 _ANSWERED = re.compile(
     r"^(?:cuda|hip|cu|mu|ur|sycl|ze|mtia)[A-Za-z]*"
-    r"(?:LaunchKernel|LaunchCooperativeKernel|KernelLaunch|GraphLaunch|Memcpy|MemBufferCopy|AppendMemoryCopy)",
+    r"(?:LaunchKernel|LaunchCooperativeKernel|KernelLaunch|GraphLaunch|Memcpy|MemBufferCopy|AppendMemoryCopy)"
+    r"|^cnInvokeKernel|@launch$",
     re.IGNORECASE,
 )
 # What only resembles a launch. Fills are not among the above: their work is recorded at random.
-_NEVER = re.compile(r"MemcpyToSymbol|MemcpyFromSymbol|HostFunc|MemcpyPeerPtr|Attribute|GraphAdd|Node|Params")
+_NEVER = re.compile(
+    r"MemcpyToSymbol|MemcpyFromSymbol|HostFunc|MemcpyPeerPtr|Attribute|GraphAdd|Node(?!@launch$)|Params"
+)
 
 
 def launching(codes: npt.NDArray[np.int32], names: list[str]) -> Bool:
