@@ -150,7 +150,7 @@ def _without_call(rank_trace: RankTrace) -> list[Finding]:
         remedy = "record from before the first launch"
         if not has_calls:
             detail = "device events without the calls that launched them: the host was not recorded"
-            remedy = recorder_of(rank_trace).profile
+            remedy = rank_trace.accelerator.record
         severity = "warning" if earlier > 0.01 * total else "info"
         findings.append(Finding(rank_trace.rank, severity, "orphans", earlier, detail, remedy))
     if has_calls and len(uncalled):

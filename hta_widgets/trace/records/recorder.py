@@ -19,15 +19,13 @@ __all__ = ["Recorder", "recorder_of"]
 class Recorder:
     """A recorder of device work.
 
+    How to record it at all follows from the device: `RankTrace.accelerator`.
+
     Attributes:
-        name: as users know it.
-        profile: the call that records host and device.
         synchronize: the call that waits for the device.
         update: what brings a version with fewer faults.
     """
 
-    name: str
-    profile: str
     synchronize: str
     update: str
 
@@ -47,31 +45,16 @@ class Recorder:
         return f"record fewer steps at a time, without with_stack; {self.update}"
 
 
-def _torch(activity: str, device: str, name: str, update: str) -> Recorder:
-    profile = f"profile(activities=[ProfilerActivity.CPU, ProfilerActivity.{activity}])"
-    return Recorder(name, profile, f"torch.{device}.synchronize()", update)
-
-
-_CUDA = _torch("CUDA", "cuda", "CUDA (CUPTI)", "update the driver, which brings CUPTI")
-_ROCM = _torch("CUDA", "cuda", "ROCm", "use a PyTorch that is built with rocprofiler-sdk")
-_XPU = _torch("XPU", "xpu", "XPU (Level Zero)", "update PyTorch and the Level Zero driver")
-_MTIA = _torch("MTIA", "mtia", "MTIA", "update PyTorch")
-_NPU = Recorder(
-    "torch_npu",
-    "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])",
-    "torch.npu.synchronize()",
-    "update torch_npu and CANN",
-)
-_OTHER = Recorder(
-    "none",
-    "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), or that of the device: XPU, MTIA",
-    "the device's synchronize()",
-    "update PyTorch",
-)
+_CUDA = Recorder("torch.cuda.synchronize()", "update the driver, which brings CUPTI")
+_ROCM = Recorder("torch.cuda.synchronize()", "use a PyTorch that is built with rocprofiler-sdk")
+_XPU = Recorder("torch.xpu.synchronize()", "update PyTorch and the Level Zero driver")
+_MTIA = Recorder("torch.mtia.synchronize()", "update PyTorch")
+_NPU = Recorder("torch.npu.synchronize()", "update torch_npu and CANN")
+_OTHER = Recorder("the device's synchronize()", "update PyTorch")
 
 
 def recorder_of(rank_trace: RankTrace) -> Recorder:
-    """Who recorded the device's side of a rank, by its categories and calls; `none` if unknown."""
+    """Who recorded the device's side of a rank, by its categories and calls; `_OTHER` if unknown."""
     present = set(np.flatnonzero(np.bincount(rank_trace.category)).tolist()) if rank_trace.n else set()
     categories = {rank_trace.categories[code] for code in present}
     if any(text.startswith("mtia_") for text in categories):
