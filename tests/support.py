@@ -42,14 +42,6 @@ def shared_input(name: str) -> Path:
     return path
 
 
-def shared_case(name: str) -> Path:
-    """Path of a small recording with a known answer; skips the test without it."""
-    path = SHARED_TRACES.parent / "cases" / name
-    if not path.exists():
-        pytest.skip(f"case {name!r} not found beside the folder of HTA_WIDGETS_TRACES")
-    return path
-
-
 # Recorded jobs with device work, of every vendor and kind.
 GPU_TRACES = [
     "hta/trace_filter",

@@ -6,7 +6,7 @@ import pytest
 
 from hta_widgets import Trace, examples
 from hta_widgets.analysis.device_time.stretches import stretches
-from tests.support import GPU_TRACES, SHARED_TRACES, shared_case, shared_trace
+from tests.support import GPU_TRACES, SHARED_TRACES, shared_input, shared_trace
 from tests.trace.helpers import rank_of, slice_, write
 
 CASES = [
@@ -45,7 +45,7 @@ def test_real_recordings_add_up(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_cases_add_up(name: str) -> None:
-    check(Trace.open(shared_case(name), cache=False))
+    check(Trace.open(shared_input(f"cases/{name}"), cache=False))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -8,13 +8,13 @@ import pytest
 
 from hta_widgets import Trace, analysis
 from hta_widgets.analysis.findings import judged_scope
-from tests.support import shared_case
+from tests.support import shared_input
 
 SHARE = 0.5  # % points
 
 
 def opened(name: str) -> Trace:
-    return Trace.open(shared_case(name), cache=False)
+    return Trace.open(shared_input(f"cases/{name}"), cache=False)
 
 
 def judged(trace: Trace) -> pd.DataFrame:

@@ -17,9 +17,6 @@ from typing import Any
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.trace import Scope, Trace
 from tests.verdicts.plain_reader import (
-    COMMUNICATION,
-    COPIES,
-    KERNELS,
     Event,
     Rank,
     Window,
@@ -192,6 +189,3 @@ def records_of(events: list[dict[str, Any]], offset: int = 0) -> list[Record]:
             )
         )
     return found
-
-
-assert COMMUNICATION and COPIES and KERNELS  # the reader's vocabulary, for measures

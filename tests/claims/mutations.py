@@ -68,10 +68,7 @@ MUTATIONS: dict[str, Callable[[Events], Events]] = {
 
 
 def mutated(source: Path, target: Path, change: Callable[[Events], Events], only: int | None = None) -> Path:
-    """A folder with the files of a job, changed; or with only one of them changed, by its place.
-
-    Names of devices go where everything else stays.
-    """
+    """A folder with the files of a job, changed; or with only one of them changed, by its place."""
     files = [source] if source.is_file() else sorted(each for each in source.iterdir() if each.is_file())
     target.mkdir()
     for place, file in enumerate(files):

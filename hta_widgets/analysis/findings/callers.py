@@ -127,6 +127,3 @@ def nearest(
         found[here] = call[here]
         call = np.where((call >= 0) & (found < 0), rank_trace.parent[call], -1)
     return found
-
-
-callers_in_words = callers_text

@@ -168,17 +168,6 @@ def assumed_to_be_left(job: Job, stated: Stated) -> str:
     return "" if 0.0 < float(stated.value) < 100.0 else "it is no part"
 
 
-# Who launches work
-
-
-def launcher(rank: PlainRank, work: Record) -> Record | None:
-    """The innermost operator around a launch that does more than copy or fill."""
-    call = rank.launch(work)
-    primitive = re.compile(r"aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
-    operators = (each for each in (rank.around(call) if call else ()) if each.category in OPERATORS)
-    return next((each for each in operators if not primitive.match(each.name)), None)
-
-
 # Jobs without a device
 
 
