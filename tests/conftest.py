@@ -9,10 +9,12 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 
 import pytest
 
 END_SECONDS = 120.0
+WORKER_END_SECONDS = 5.0  # after 10 s pytest-xdist kills a worker, and nobody sees its stacks
 
 _stderr = pytest.StashKey[int]()
 
@@ -33,10 +35,17 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):  # of pytest-xdist: it ends when the slowest one is done
-        faulthandler.cancel_dump_traceback_later()
-    else:
+    if not hasattr(config, "workerinput"):
         _end_after(config, END_SECONDS)
+        return
+    # a worker of pytest-xdist waits until the slowest one is done, however long that takes: its end is later
+    faulthandler.cancel_dump_traceback_later()
+    threading.Thread(target=_watch_the_end, args=(config,), daemon=True).start()
+
+
+def _watch_the_end(config: pytest.Config) -> None:
+    threading.main_thread().join()
+    _end_after(config, min(END_SECONDS, WORKER_END_SECONDS))
 
 
 def _end_after(config: pytest.Config, seconds: float) -> None:

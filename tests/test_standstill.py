@@ -42,6 +42,20 @@ def test_a_run_that_stands_still_ends(tmp_path: Path, where: str, workers: tuple
         assert "crashed while running" in done.stdout
 
 
+def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
+    watch = (ROOT / "tests" / "conftest.py").read_text()
+    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 60\n")
+    (tmp_path / "test_quick.py").write_text("def test_it(): pass\n")
+    (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(4)\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and "2 passed" in done.stdout
+    assert "Timeout" not in done.stdout + done.stderr
+
+
 def test_the_clock_is_set() -> None:
     settings = (ROOT / "pyproject.toml").read_text()
     assert "faulthandler_timeout = 600\n" in settings
