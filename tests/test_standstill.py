@@ -44,10 +44,10 @@ def test_a_run_that_stands_still_ends(tmp_path: Path, where: str, workers: tuple
 
 def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
     watch = (ROOT / "tests" / "conftest.py").read_text()
-    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
+    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 5.0"))
     (tmp_path / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 60\n")
     (tmp_path / "test_quick.py").write_text("def test_it(): pass\n")
-    (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(4)\n")
+    (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(10)\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
     done = subprocess.run(
         [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=120

@@ -40,7 +40,7 @@ def test_step_times_follow_the_clock(lab: Lab) -> None:
     lab.page.keyboard.press("ArrowDown")
     lab.expect_kernel("explorer.clock", "host")
     expect(header).to_contain_text("5, timed on the host")
-    expect(first).to_have_attribute("aria-label", f"Iteration {number}: 35.1 ms")
+    expect(first).to_have_attribute("aria-label", f"Iteration {number}: 35.2 ms")  # to the next step's begin
     lab.expect_kernel("explorer.parts[3][1].status", "idle", seconds=30)
     expect(choice).to_be_focused()
     expect(root.locator(".hta-step-strip button[aria-pressed=true]")).to_have_count(1)

@@ -172,7 +172,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     lab.shot("timeline-path")
 
     # the longest segment: in view, under the pointer
-    path = "__import__('hta_widgets.analysis.critical_path', fromlist=['x']).critical_path(trace)"
+    path = "__import__('hta_widgets').analysis.critical_path(trace)"
     start, end, event = literal_eval(
         lab.kernel(
             f"(lambda f: tuple(int(f.loc[(f['dur_ns'] * (f['kind'] == 'kernel')).idxmax(), c]) "
