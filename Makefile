@@ -23,6 +23,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PORT ?= 8888
+# A file of tests at a time on each core. A worker that ends in mid-test stays away: with another in its place
+# pytest-xdist waits for ever for the rest of that file (3.8).
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -37,14 +40,14 @@ demo: .venv/.demo
 check: lint
 	$(BIN)/python hatch_build.py run lint
 	$(BIN)/python hatch_build.py run typecheck
-	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile -q -r fE -m "not slow" \
+	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest $(SIDE_BY_SIDE) -q -r fE -m "not slow" \
 		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
 
 # A file at a time on each core, in order of their names: by their size, a long file of few tests would come last and
 # alone. Of browsers with their JupyterLab, which are several processes each, no more than two.
 test: lint frontend browser .hta/.installed .venv/ipykernel6
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+	$(BIN)/python -m pytest $(subst 4,2,$(SIDE_BY_SIDE)) tests/browser
 
 # An environment of its own, made anew: what is lowest changes with pyproject.toml only, but wheels come and go.
 LOWEST := .venv-lowest/bin
@@ -54,7 +57,7 @@ lowest:
 	$(LOWEST)/python -m pip --disable-pip-version-check install --quiet uv
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[hta]'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
-	$(LOWEST)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(addprefix tests/,analysis cli hta report trace widgets)
+	$(LOWEST)/python -m pytest $(SIDE_BY_SIDE) $(addprefix tests/,analysis cli hta report trace widgets)
 
 # the kernel before version 7, which many still run, for the tests that ask both
 .venv/ipykernel6: .venv/.created

@@ -5,11 +5,13 @@ what comes after: teardown, and the end of the process, which waits for threads.
 """
 
 import faulthandler
+import functools
 import os
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Generator
 
 import pytest
 
@@ -31,6 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Pytest stops its clock when a test fails."""
     _end_after(item.config, float(item.config.getini("faulthandler_timeout")))
+
+
+@pytest.hookimpl(trylast=True, wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, bool, bool]:
+    """What a file of tests remembers ends with it: whole recordings, which the collector would go through."""
+    done = yield
+    if nextitem is None or nextitem.path != item.path:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("tests."):
+                for member in list(vars(module).values()):
+                    if isinstance(member, functools._lru_cache_wrapper):
+                        member.cache_clear()
+    return done
 
 
 @pytest.hookimpl(trylast=True)

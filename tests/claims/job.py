@@ -9,10 +9,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.trace import Scope, Trace
@@ -26,7 +27,9 @@ from tests.verdicts.plain_reader import (
     union,
 )
 
-__all__ = ["Job", "PlainRank", "Record", "Window", "length", "overlap", "union"]
+__all__ = ["Job", "PlainRank", "Record", "Window", "length", "of_rank", "overlap", "union"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class PlainRank(Rank):
     def __init__(self, number: int, records: list[Record], windows: list[Window], steps: list[int]) -> None:
         super().__init__(records)
         self.number, self.windows, self.judged_steps = number, windows, steps
+        self.found: dict[str, Any] = {}  # by `of_rank`
 
     @cached_property
     def by_number(self) -> dict[int, Record]:
@@ -115,6 +119,19 @@ class PlainRank(Rank):
             found.append(outer)
             outer = self.parents.get(outer.number)
         return found
+
+
+def of_rank(find: Callable[[PlainRank], T]) -> Callable[[PlainRank], T]:
+    """Found once per rank, for as long as the rank is there: recordings are too large to outlive a test."""
+
+    @wraps(find)
+    def once(rank: PlainRank) -> T:
+        name = f"{find.__module__}.{find.__name__}"
+        if name not in rank.found:
+            rank.found[name] = find(rank)
+        return rank.found[name]
+
+    return once
 
 
 HOST = {

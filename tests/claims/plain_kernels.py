@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ TF32 = re.compile(r"tf32|s1688|s16816|_XB?_|_SX_", re.IGNORECASE)
 FP32 = re.compile(r"sgemm|gemmk1_kernel<float|scudnn|ffma|simt|_engine<float|_S_B_|_SB_|_S_MX", re.I)
 
 
-@cache
+@lru_cache(maxsize=2)
 def document(path: str) -> dict[str, Any]:
     """One of Kineto's files."""
     data = Path(path).read_bytes()
