@@ -15,7 +15,7 @@
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lowest pins lint frontend browser bench docs parity faults screenshot clean
+.PHONY: help demo check test unit browser-tests lowest pins lint frontend browser bench docs parity faults screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -46,8 +46,20 @@ check: lint
 # A file at a time on each core, in order of their names: by their size, a long file of few tests would come last and
 # alone. Of browsers with their JupyterLab, which are several processes each, no more than two.
 test: lint frontend browser .hta/.installed .venv/ipykernel6
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
-	$(BIN)/python -m pytest $(subst 4,2,$(SIDE_BY_SIDE)) tests/browser
+	$(UNIT)
+	$(IN_BROWSERS)
+
+# parts of it, for CI that runs them on machines of their own
+unit: .venv/.test .hta/.installed .venv/ipykernel6
+	$(BIN)/python hatch_build.py
+	$(UNIT)
+
+browser-tests: browser
+	$(BIN)/python hatch_build.py
+	$(IN_BROWSERS)
+
+UNIT = $(BIN)/python -m pytest $(SIDE_BY_SIDE) --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+IN_BROWSERS = $(BIN)/python -m pytest $(subst 4,2,$(SIDE_BY_SIDE)) tests/browser
 
 # An environment of its own, made anew: what is lowest changes with pyproject.toml only, but wheels come and go.
 LOWEST := .venv-lowest/bin
