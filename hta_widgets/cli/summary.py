@@ -12,7 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.wholes import whole_of
+from hta_widgets.analysis.wholes import coverage_of, whole_of
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
 from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, plain, scope_as_dict
@@ -62,10 +62,11 @@ def run(arguments: Namespace) -> Exit:
     # the same steps for all numbers of the page: those that its first sentences judge
     judged = judged_scope(trace, scope)
     answers = {kind: _answer(trace, kind, scope if kind == "overview" else judged) for kind in _QUESTIONS}
+    covered = coverage_of(trace, scope)
     if form == "json":
-        write_lines(arguments.output, [dumped(_document(trace, judged, answers))])
+        write_lines(arguments.output, [dumped(_document(trace, covered, judged, answers))])
     else:
-        write_lines(arguments.output, _lines(trace, judged, answers, arguments))
+        write_lines(arguments.output, _lines(trace, covered, judged, answers, arguments))
     return Exit.FINE
 
 
@@ -76,11 +77,13 @@ def _answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame | MissingData
         return missing
 
 
-def _document(trace: Trace, scope: Scope, answers: Frames) -> dict[str, Any]:
+def _document(trace: Trace, covered: str, scope: Scope, answers: Frames) -> dict[str, Any]:
     return {
         "kind": "summary",
         "scope": scope_as_dict(scope),
         "of": whole_of(trace, "temporal_breakdown", scope),
+        "judged": covered,
+        "trust": trace.trust.as_dict(),
         "job": plain(
             {
                 **trace.summary,
@@ -103,10 +106,10 @@ def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[
     return {**head, **frame_as_dict(answer)}
 
 
-def _lines(trace: Trace, judged: Scope, answers: Frames, arguments: Namespace) -> Iterator[str]:
+def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments: Namespace) -> Iterator[str]:
     output: str = arguments.output
     cells = columns_of(sys.stdout) if output == "-" else None
-    yield from _job(trace, arguments.paths, output)
+    yield from _job(trace, covered, arguments.paths, output)
     yield from _findings(answers["overview"], output, cells)
     texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
     found = answers["overview"]
@@ -179,7 +182,7 @@ def _of_what(trace: Trace, judged: Scope) -> str:
     return f"Over {count:,} {'step' if count == 1 else 'steps'} of {median}{' at the median' * (count > 1)}"
 
 
-def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
+def _job(trace: Trace, covered: str, paths: list[str], output: str) -> Iterator[str]:
     from hta_widgets.widgets.job_header import header_fields  # the explorer's header; takes time to import
 
     name = _called(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
@@ -190,8 +193,10 @@ def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
         first, *others = pieces_of(printable(note), cells and max(cells - 4, 20))
         yield f"  ! {first}"
         yield from (f"    {piece}" for piece in others)
-    rows = [[f"  {field['label']}", printable(field["value"])] for field in fields]
-    yield from aligned(rows, [False, False])
+    rows = [[field["label"], field["value"]] for field in fields]
+    rows += [["Judged", covered]] * bool(covered)
+    rows.append(["Trust", trace.trust.text])
+    yield from aligned([[f"  {label}", printable(value)] for label, value in rows], [False, False])
 
 
 def _called(path: str) -> str:

@@ -44,6 +44,7 @@ from hta_widgets.trace.records.table import records_frame
 from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto
 from hta_widgets.trace.roles import FileRow, files_frame, settle, without_foreign
 from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.trust import Trust, trust_in
 
 IterationClock = Literal["auto"] | Clock
 _FILES_NAMED = 4  # files that are left out; more are counted
@@ -517,6 +518,11 @@ class Trace:
             for veto in of_rank
             if veto.rank in ranks and (claim is None or claim in veto.claims)
         ]
+
+    @cached_property
+    def trust(self) -> Trust:
+        """How far the records can be trusted, in one line: its level, the line, and notes with remedies."""
+        return trust_in(self)
 
     @cached_property
     def health(self) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pytest
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
-from hta_widgets.analysis.wholes import shown_scope, whole_of
+from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
 from hta_widgets.errors import MissingDataError
 from tests.cli.conftest import Run
 
@@ -115,6 +115,11 @@ def test_summary_holds_the_same_answers(ddp: Trace, run: Run) -> None:
         assert [list(row.values()) for row in answer["rows"]] == plain(frame)
         assert answer["sentence"] == analysis.ANALYSES[kind].sentence(frame)
     assert document["job"]["ranks"] == ddp.ranks
+    assert document["judged"] == coverage_of(ddp, Scope())
+    assert document["trust"] == ddp.trust.as_dict()
+    printed = run("summary", DDP).out
+    assert f"  Judged      {document['judged']}\n" in printed
+    assert f"  Trust       {document['trust']['text']}\n" in printed
     assert document["job"]["duration_ns"] == ddp.summary["duration_ns"]
     assert [list(row.values()) for row in document["health"]["rows"]] == plain(ddp.health)
 

@@ -11,7 +11,7 @@ import pytest
 
 from hta_widgets import BreakdownPanel, Scope, Selection, Trace, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
-from hta_widgets.analysis.wholes import shown_scope, whole_of
+from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
 from hta_widgets.formatting import duration
 from tests.verdicts.planted.host_program import MS, Program
 
@@ -47,6 +47,14 @@ def test_a_selection_is_named(program: Trace) -> None:
     assert whole_of(program, "idle_breakdown", window) == "within the time window, 20.0 ms"
     both = replace(window, iterations=(0, 1))
     assert whole_of(program, "idle_breakdown", both).startswith("over 2 steps within the time window, ")
+
+
+def test_the_header_says_how_much_of_the_recording_is_judged(program: Trace) -> None:
+    recorded = duration(program.summary["duration_ns"])
+    assert coverage_of(program, Scope()) == f"5 steps, 100 ms of {recorded} recorded"
+    assert coverage_of(program, Scope(iterations=(2,))) == f"1 step, 20.0 ms of {recorded} recorded"
+    window = Scope(window_ns=(0, 20 * MS))  # whose first half lies before the steps
+    assert coverage_of(program, window) == f"1 step within the time window, 9.99 ms of {recorded} recorded"
 
 
 @pytest.mark.parametrize("kind", ["overview", "temporal_breakdown"])

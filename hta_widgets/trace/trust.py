@@ -1,0 +1,114 @@
+"""How far a recording can be trusted, in one line: fully, with notes, or not for all that could be said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hta_widgets.formatting import counted, in_words, ranks_in_words
+from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["Trust", "forbidden", "trust_in"]
+
+Level = Literal["full", "notes", "limited"]
+
+_WITHHELD: Final[dict[Claim, str]] = {
+    "idle_causes": "causes of idle time",
+    "savings": "savings",
+    "ranks": "comparisons of ranks",
+    "steps": "step times",
+    "efficiency": "efficiency",
+}
+# Checks of `Trace.health` that say something about the program, or about names, and not about records.
+_OF_NO_RECORD = frozenset(
+    {
+        "unclassified", "maybe_communication", "no_communication", "class_rules", "memory", "out_of_memory",
+        "rank_contradicted", "duplicate_rank",
+    }
+)  # fmt: skip
+# Remarks that concern every number, though nothing is wrong.
+_REMARKS = frozenset({"whole_microseconds"})
+_NOTES = 16
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far a recording can be trusted.
+
+    Attributes:
+        level: "full"; "notes": records are missing or wrong, and no conclusion suffers; "limited": some
+            conclusions are withheld.
+        text: the level in one sentence; where it is limited, what is withheld, and why.
+        notes: what is wrong with the records and what to do about it, a sentence or two each.
+    """
+
+    level: Level
+    text: str
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, and for the browser."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+
+def trust_in(trace: Trace) -> Trust:
+    """How far the records of a job can be trusted."""
+    limiting = [veto for veto in trace.vetoes() if not _is_step_among_others(trace, veto)]
+    notes = _notes(trace)
+    if trace.several_jobs:
+        return Trust("limited", f"Limited: ranks are not compared: {trace.several_jobs}.", notes)
+    if limiting:
+        return Trust("limited", f"Limited: {_withheld(limiting)}.", notes)
+    if notes:
+        return Trust("notes", f"Full, with {counted(len(notes), 'note')}.", notes)
+    return Trust("full", "Full: no record is missing or wrong.")
+
+
+def forbidden(vetoes: Iterable[Veto]) -> str:
+    """What vetoes forbid, in words: `savings and step times`."""
+    claims = {claim for veto in vetoes for claim in veto.claims}
+    if claims == set(CLAIMS):
+        return "conclusions about time"
+    return in_words([words for claim, words in _WITHHELD.items() if claim in claims])
+
+
+def _withheld(vetoes: list[Veto]) -> str:
+    """`savings are withheld: 3 device records in the middle have no call`, of the veto that forbids most."""
+    worst = max(vetoes, key=lambda veto: (len(veto.claims), veto.end_ns - veto.start_ns))
+    alike = [veto for veto in vetoes if (veto.claims, veto.reason) == (worst.claims, worst.reason)]
+    ranks = sorted({veto.rank for veto in alike})
+    where = f" on {ranks_in_words(ranks)}" if len(ranks) < len({veto.rank for veto in vetoes}) else ""
+    verb = "is" if worst.claims == ("efficiency",) else "are"
+    return f"{forbidden([worst])} {verb} withheld{where}: {worst.reason}"
+
+
+def _is_step_among_others(trace: Trace, veto: Veto) -> bool:
+    """Whether a veto is about a step that is left out, of a rank that has others."""
+    frame = trace.rank(veto.rank).iterations
+    return veto.iteration is not None and not frame["partial"].all()
+
+
+def _notes(trace: Trace) -> tuple[str, ...]:
+    health = trace.health
+    of_records = health["severity"].isin(("error", "warning")) & ~health["check"].isin(_OF_NO_RECORD)
+    found: dict[tuple[str, str], list[int | None]] = {}
+    for row in health[of_records | health["check"].isin(_REMARKS)].to_dict("records"):
+        count = f"{row['count']:,} " if row["count"] > 1 and row["detail"][:1].islower() else ""
+        key = f"{count}{row['detail']}", str(row["remedy"])
+        found.setdefault(key, []).append(None if row["rank"] != row["rank"] else row["rank"])
+    notes = []
+    for (detail, remedy), ranks in list(found.items())[:_NOTES]:
+        known = sorted(rank for rank in ranks if isinstance(rank, int))
+        where = f"{ranks_in_words(known)}: " if known and len(trace.ranks) > 1 else ""
+        notes.append(" ".join(_as_sentence(part) for part in (f"{where}{detail}", remedy) if part))
+    return tuple(notes)
+
+
+def _as_sentence(text: str) -> str:
+    is_word = text.split()[0].isalpha()  # a call is written as it is
+    return f"{text[0].upper()}{text[1:]}." if is_word else f"{text}."
