@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hta_widgets import edits
-from hta_widgets.analysis.replay.expressions import parse, parse_all
+from hta_widgets.analysis.replay.expressions import parse, parse_all, written
 
 EDITS = [
     edits.host(),
@@ -69,6 +69,14 @@ def test_several_are_read_as_they_are_printed():
             parse_all(wrong)
 
 
+def test_no_change_is_too_long_to_be_read():
+    """Of thirty kernels, and of one, whose names have templates in templates."""
+    many = tuple(edits.kernels(math.inf, name=f"{number}{'<at::native>' * 60}") for number in range(30))
+    assert parse_all(written(many)) == many
+    one = (edits.kernels(2.0, name="x" * 11_000_000),)
+    assert parse_all(written(one)) == one
+
+
 def test_every_edit_is_among_them():
     makers = set(edits.__all__) - {"Edit", "exactly"}
     assert {edit.expression.partition("(")[0].removeprefix("edits.") for edit in EDITS} == makers
@@ -91,7 +99,7 @@ def test_as_one_writes_it():
         ("\0", "such as kernels"),
         ("(" * 5_000, "such as kernels"),
         ("host(" + "-" * 9_000 + "1)", "not an edit"),
-        pytest.param("x" * 10_000_001, "10,000,001 characters", id="too long"),
+        pytest.param("x" * 10_000_001, "^'x{200}'… is not an edit", id="long"),
         ("gpus(2)", "the edits are allocator, at_roof, batched_products, bus_bandwidth"),
         ("Edit('x')", "the edits are"),
         ("exactly('x')", "the edits are"),

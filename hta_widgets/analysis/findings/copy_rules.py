@@ -12,9 +12,15 @@ from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest_run, peaks_of, running
+from hta_widgets.analysis.findings.shorter import (
+    cost_in_words,
+    evidence_of,
+    longest_run,
+    peaks_of,
+    running,
+    unknown_device,
+)
 from hta_widgets.analysis.replay import edits
-from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import significant
 from hta_widgets.trace.classify import EventClass
 
@@ -67,11 +73,8 @@ def pageable_copies(inputs: Inputs) -> Finding | None:
     if gbps is None:
         if severity_of(_share(inputs, most, int(most.time.sum()))) is None:
             return None
-        raise MissingDataError(
-            "name of the device",
-            "Record with a version of PyTorch that writes deviceProperties.",
-            "memory that is copied is pageable; how fast pinned memory would be is unknown",
-        )
+        why = "memory that is copied is pageable; how fast pinned memory would be is unknown"
+        raise unknown_device(inputs, [most.rank], why)
     to_device = "HtoD" in most.name
     how = "DataLoader(pin_memory=True), tensor.pin_memory()" if to_device else "torch.empty(pin_memory=True)"
     return _finding(

@@ -16,8 +16,9 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, S
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief, in_words
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -198,13 +199,23 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     """
     found = [inputs.of(rank, peaks_of) for rank in ranks]
     if not found or found[0] is None or any(peaks != found[0] for peaks in found):
-        raise MissingDataError(
-            "name of the device",
-            "Record with a version of PyTorch that writes deviceProperties, or state the peaks of the device "
-            "by hta_widgets.analysis.register_peaks.",
-            why,
-        )
+        raise unknown_device(inputs, ranks, why)
     return found[0]
+
+
+def unknown_device(inputs: Inputs, ranks: list[int], why: str) -> MissingDataError:
+    """What needs to know what the devices of these ranks can do: their name, or a datasheet for the name."""
+    peaks = "state the peaks of the device by hta_widgets.analysis.register_peaks."
+    names = sorted({name for rank in ranks if (name := inputs.of(rank, _name_of))})
+    if names:
+        named = f"device of a known datasheet ({in_words([brief(name) for name in names])} is none)"
+        return MissingDataError(named, f"{peaks[0].upper()}{peaks[1:]}", why)
+    record = "Record with a version of PyTorch that writes deviceProperties"
+    return MissingDataError("name of the device", f"{record}, or {peaks}", why)
+
+
+def _name_of(inputs: Inputs, rank: int) -> str:
+    return recorded_name(inputs.trace.rank(rank))
 
 
 def device_of(inputs: Inputs, ranks: list[int]) -> Claim:

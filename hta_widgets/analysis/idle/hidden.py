@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["hidden_by_host"]
 
-_COPY_SLACK = 1_000
-"""A blocking copy may be stamped as done this much after its call, ns."""
+_COPY_SLACK, _SHARED = 1_000, 2
+"""A blocking copy may be stamped as done this much after its call, ns, or runs for most of it (`host_edges`)."""
 
 
 @memoize_per_rank(last=8)
@@ -57,6 +57,10 @@ def _blocking_copies(rank_trace: RankTrace) -> Intervals:
     """When calls are open that return after the copy that they ordered, as from pageable memory."""
     rows = np.flatnonzero((rank_trace.event_class == EventClass.MEMORY_COPY) & (rank_trace.launch >= 0))
     call = rank_trace.launch[rows]
-    waits = rank_trace.end[rows] <= rank_trace.end[call] + _COPY_SLACK
+    returned = rank_trace.end[call]
+    most = _SHARED * (returned - rank_trace.start[rows]) >= np.maximum(
+        rank_trace.dur[rows], rank_trace.dur[call]
+    )
+    waits = (rank_trace.end[rows] <= returned + _COPY_SLACK) | most
     rows, call = rows[waits], call[waits]
     return Intervals.union(rank_trace.start[call], np.maximum(rank_trace.end[call], rank_trace.end[rows] + 1))

@@ -21,7 +21,7 @@ _MAKERS: dict[str, Callable[..., Edit]] = {
     if inspect.isfunction(function := getattr(edits, name))
     and inspect.signature(function).return_annotation == "Edit"
 }
-_LONGEST = 10_000_000
+_SHOWN = 200
 _EXAMPLE = "an edit is a call such as kernels(2.0, name='*gemm*')"
 _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -69,40 +69,38 @@ def written(edits: Iterable[Edit]) -> str:
 
 def _made(text: str, call: ast.expr) -> Edit:
     if not isinstance(call, ast.Call):
-        raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}")
+        raise ValueError(f"{_brief(text)} is not an edit: {_EXAMPLE}")
     name = _name(call.func)
     if name not in _MAKERS:
         raise ValueError(
-            f"{text!r} is not an edit{did_you_mean(name, _MAKERS)}: the edits are {', '.join(_MAKERS)}"
+            f"{_brief(text)} is not an edit{did_you_mean(name, _MAKERS)}: the edits are {', '.join(_MAKERS)}"
         )
     if any(isinstance(value, ast.Starred) for value in call.args) or any(
         keyword.arg is None for keyword in call.keywords
     ):
-        raise ValueError(f"{text!r} is not an edit: arguments must be written out")
+        raise ValueError(f"{_brief(text)} is not an edit: arguments must be written out")
     values = [_value(text, value) for value in call.args]
     named = {str(keyword.arg): _value(text, keyword.value) for keyword in call.keywords}
     signature = inspect.signature(_MAKERS[name])
     try:
         bound = signature.bind(*values, **named)
     except TypeError as error:
-        raise ValueError(f"{text!r}: {error}; it is {name}{_signature(signature)}") from None
+        raise ValueError(f"{_brief(text)}: {error}; it is {name}{_signature(signature)}") from None
     for argument, value in bound.arguments.items():
         kind = str(signature.parameters[argument].annotation)
         if isinstance(value, bool) != (kind == "bool") or not isinstance(value, _TYPES[kind]):
-            raise ValueError(f"{text!r}: {argument} must be {_WORDS[kind]}, not {value!r}")
+            raise ValueError(f"{_brief(text)}: {argument} must be {_WORDS[kind]}, not {value!r}")
     try:
         return _MAKERS[name](*bound.args, **bound.kwargs)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{text!r}: {error}") from None
+        raise ValueError(f"{_brief(text)}: {error}") from None
 
 
 def _parsed(text: str) -> ast.expr:
-    if len(text) > _LONGEST:
-        raise ValueError(f"a text of {len(text):,} characters is not an edit: {_EXAMPLE}")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}") from None
+        raise ValueError(f"{_brief(text)} is not an edit: {_EXAMPLE}") from None
 
 
 def _name(function: ast.expr) -> str:
@@ -120,8 +118,13 @@ def _value(text: str, value: ast.expr) -> Any:
         return ast.literal_eval(value)
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise ValueError(
-            f"{text!r} is not an edit: its arguments must be numbers, texts in quotes, or inf"
+            f"{_brief(text)} is not an edit: its arguments must be numbers, texts in quotes, or inf"
         ) from None
+
+
+def _brief(text: str) -> str:
+    """What was written, as far as an error needs it."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
 def _signature(signature: inspect.Signature) -> str:

@@ -25,7 +25,7 @@ from hta_widgets.jit import inline
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["CLOCK_SLACK", "call_ends", "call_or_mark", "lets_go_on"]
+__all__ = ["CLOCK_SLACK", "COPY_SLACK", "SHARED", "call_ends", "call_or_mark", "lets_go_on"]
 
 OWN_GAP = 50_000
 """A shorter pause of a thread is its own, ns."""
@@ -35,6 +35,9 @@ CLOCK_SLACK = 500
 """An effect may be stamped this much before its cause, ns."""
 COPY_SLACK = 1_000
 """A blocking copy may be stamped as done this much after its call, ns."""
+SHARED = 2
+"""A call also blocks for a copy that runs for one part of both in so many: the device still has the last piece
+of pageable memory to take when the call, which has read all of it, returns."""
 RETURN = 3_000
 """A synchronising call returns about this long after what it waits for, ns."""
 
@@ -43,6 +46,13 @@ RETURN = 3_000
 def lets_go_on(mine: Whole, other: Whole, now: Whole) -> bool:
     """Whether a thread whose last point is `mine` goes on at `now` because another one ended something."""
     return bool(now - mine > OWN_GAP and other > mine + BEFORE_PAUSE)
+
+
+@inline
+def blocks(begun: Whole, returned: Whole, start: Whole, end: Whole) -> bool:
+    """Whether a call returned only when the copy that it ordered was done, or all but done."""
+    both = SHARED * (returned - start)
+    return bool(end <= returned + COPY_SLACK or both >= max(end - start, returned - begun))
 
 
 @inline
@@ -79,8 +89,8 @@ def call_ends(
 ) -> Whole:
     """A call ends: after its own time and after the device work that it waits for.
 
-    A copy that is done before its call returns was waited for. A launch into a full queue waits for an
-    earlier launch to be done.
+    A copy that is done before its call returns was waited for, and so was one that ran for most of the call,
+    as from pageable memory. A launch into a full queue waits for an earlier launch to be done.
     """
     node, thread, begin = nodes.host[h], host.thread[h], host.begin[h]
     low, now, begun = at, nodes.time[node], nodes.time[nodes.host[begin]]
@@ -88,7 +98,7 @@ def call_ends(
     own = seen.last_of_call[begin]
     if own >= 0:
         end = nodes.event[own] + 1
-        if device.is_copy[own] and nodes.time[end] <= now + COPY_SLACK:
+        if device.is_copy[own] and blocks(begun, now, nodes.time[nodes.event[own]], nodes.time[end]):
             edges.weight[low] = min(now - begun, delays.launch)
             at = add(edges, at, end, COPY, min(0, now - nodes.time[end]), thread)
         elif delays.blocked[h]:

@@ -112,6 +112,18 @@ class Program:
     def copy(self, ns: int, name: str = "Memcpy HtoD (Pageable -> Device)", **launching: Any) -> None:
         self.launch(ns, name, kind="gpu_memcpy", api="cudaMemcpyAsync", **launching)
 
+    def copy_pageable(self, ns: int, size: int, stream: int = 7, tail: int = 80 * US) -> None:
+        """The driver takes piece for piece: the call returns while the device has the last one left."""
+        self._calls += 1
+        start = max(self.now + 200 * US, self.free.get(stream, 0) + GAP)
+        with self.inside("cuda_runtime", "cudaMemcpyAsync", correlation=self._calls):
+            self.now = start + ns - tail
+        self.free[stream] = start + ns
+        self._starts.append(start)
+        name = "Memcpy HtoD (Pageable -> Device)"
+        work = kernel(name, start, ns, stream, "gpu_memcpy", correlation=self._calls, bytes=size)
+        self.events.append(work)
+
     def replay(
         self,
         kernels: int,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hta_widgets import edits
+from hta_widgets.analysis import what_if
 from hta_widgets.analysis.findings import OPEN, overview
 from tests.verdicts.planted.host_program import US, Program
 from tests.verdicts.planted.test_precision import A100, V100, opened
@@ -82,6 +85,41 @@ def test_what_pinned_memory_would_be_worth_is_unknown_of_an_unknown_device(tmp_p
     assert not frame["topic"].isin(TOPICS).any()
     asked = frame.loc[frame["severity"] == OPEN, "text"]
     assert asked.str.match("The trace has no name of the device.*: it is unknown .*what copies cost").any()
+
+
+def before_late_kernels(pageable: bool) -> Program:
+    """Each step copies 24 MB at 6 GB/s, and then computes little, for which the host takes 1.02 ms."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            if pageable:
+                program.copy_pageable(4_000 * US, 24_000_000)
+            else:
+                program.copy(4_000 * US, PINNED)
+                program.events[-1]["args"]["bytes"] = 24_000_000
+            for _ in range(10):
+                program.operator("aten::slow_op", 100 * US)
+                program.launch(50 * US)
+            program.synchronise()
+    return program
+
+
+def test_a_call_blocks_for_pageable_memory(tmp_path: Path) -> None:
+    """Without the copy the host goes on at once: all of its time is saved, or what pinned memory would."""
+    trace = opened(tmp_path, before_late_kernels(pageable=True), A100)
+    frame = what_if(trace, [edits.copies(math.inf)])
+    whole = frame[frame["iteration"].isna()].iloc[0]
+    assert whole["before_ns"] - whole["after_ns"] == pytest.approx(6 * 4_000 * US, rel=0.03)
+    row = overview(trace).set_index("topic").loc["pageable_copies"]
+    assert row["saving_ns"] == pytest.approx(6 * 3_000 * US, rel=0.03)
+
+
+def test_a_copy_that_the_host_did_not_wait_for_does_not_free_it(tmp_path: Path) -> None:
+    """The device computes 0.5 ms after it, while which the host is ahead: 1.08 ms of it are not saved."""
+    trace = opened(tmp_path, before_late_kernels(pageable=False), A100)
+    frame = what_if(trace, [edits.copies(math.inf)])
+    whole = frame[frame["iteration"].isna()].iloc[0]
+    assert whole["before_ns"] - whole["after_ns"] == pytest.approx(6 * (4_500 - 1_070) * US, rel=0.03)
 
 
 def test_copies_that_compute_hides_save_nothing_now(tmp_path: Path):

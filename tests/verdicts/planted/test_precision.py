@@ -109,7 +109,8 @@ def test_nothing_is_said_of_an_unknown_device(tmp_path: Path, device: str | None
     assert not told(tmp_path, program, device)
     rows = overview(opened(tmp_path, program(), device))
     gap = rows[rows["severity"] == OPEN].iloc[0]
-    assert "on which units kernels multiply" in gap["text"] and "name of the device" in gap["text"]
+    missing = f"device of a known datasheet ({device} is none)" if device else "name of the device"
+    assert "on which units kernels multiply" in gap["text"] and f"no {missing}" in gap["text"]
 
 
 def test_fsdp_is_advised_where_it_runs(tmp_path: Path) -> None:
