@@ -26,6 +26,7 @@ from hta_widgets.trace.accelerator import Accelerator, accelerator_in
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, host_windows, retimed, timed
 from hta_widgets.trace.kept_links import Links
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
@@ -56,8 +57,8 @@ _LIGHT = frozenset(
     {
         "events", "rank", "label", "path", "metadata", "rules",
         "_kept", "_clock", "offset_ns", "_windows", "_columns",
-        "n", "extent", "device_span", "device_events", "device_name", "accelerator", "work_names",
-        "recording", "drained",
+        "n", "extent", "device_span", "host_span", "device_events", "device_name", "accelerator",
+        "work_names", "recording", "drained",
         "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
         "contradicted_iterations",
         "doubtful_steps", "vetoes", "processes", "clock_ahead_ns", "cut_off_ns",
@@ -68,6 +69,7 @@ _KEPT_WINDOWS = 8
 # Fewer records are whole microseconds by chance.
 _ENOUGH_WHOLE = 20
 _KEPT_ROWS = 2
+_OF_PROGRAM = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.ANNOTATION, EventClass.PYTHON)
 _TO_HOST = re.compile(r"DtoH|DeviceToHost|Device -> Host")
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
@@ -761,6 +763,15 @@ class RankTrace:
         return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else None
 
     @cached_property
+    def host_span(self) -> tuple[int, int]:
+        """(first start, last end) of what the program does on the host, in ns; without any, the extent.
+
+        The profiler writes how long it recorded as a slice of its own, which may end seconds later.
+        """
+        rows = np.flatnonzero(among(self.event_class, _OF_PROGRAM))
+        return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else self.extent
+
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """(first start, last end) of all rows in ns; (0, 0) without rows."""
         known = self.events.header.extent
@@ -772,7 +783,8 @@ class RankTrace:
         """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
 
         Its iterations, by the clock that times them or by the one given, clipped to its window. With neither,
-        the span of device work, as in HTA; without device work, the extent. Shared: not to be changed.
+        the span of device work, as in HTA; without device work, that of the host's calls. Shared: not to be
+        changed.
         """
         scope = scope or Scope()
         known = self._windows.get((scope, clock))
@@ -791,7 +803,7 @@ class RankTrace:
             tiles = frame[["start_ns", "end_ns"]].to_numpy(np.int64)
             spans = (host_windows(frame) if clock == "host" else tiles)[chosen]
         else:
-            spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
+            spans = np.array([scope.window_ns or self.device_span or self.host_span], np.int64)
         if scope.window_ns is not None:
             spans = np.clip(spans, *scope.window_ns)
         return np.ascontiguousarray(spans[spans[:, 0] < spans[:, 1]])

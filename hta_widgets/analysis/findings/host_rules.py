@@ -6,6 +6,7 @@ there a replay: what a change saves is unknown, but no more than its cost.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
+from hta_widgets.analysis.findings.verdict_rules import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
 from hta_widgets.formatting import brief
 
@@ -38,6 +41,10 @@ _MENTIONED: Final = 0.1
 _FEWER: Final = (
     "fewer and larger operators: torch.compile joins small ones, and a larger batch gives each more"
 )
+_CAT: Final = "aten::cat"
+_FAR_SMALLER: Final = 10
+_SEVERAL: Final = 3
+_BETWEEN_TWO: Final = ("send", "recv")
 _DOES: Final = {
     "loading": "in the data loader",
     "operators": "in operators",
@@ -125,6 +132,15 @@ def _operators(inputs: Inputs) -> Finding | None:
             each=Claim("mean_operator", each, "ns", ranks=tuple(ranks)),
         )
         advice = f"Run {_FEWER} to do."
+    if longest and longest[0][0] == _CAT and any(inputs.of(rank, _grows_by_cat) for rank in ranks):
+        short = say(
+            " {name} copies a tensor that grows from call to call, to add little to it.",
+            name=Claim("grows_by", _CAT, "name", ranks=tuple(ranks)),
+        )
+        advice = (
+            "If that is a cache of keys and values, allocate it once at its full size and write into it: a "
+            'static cache, such as cache_implementation="static" of transformers.'
+        )
     text = say(
         "No device work is recorded: the thread of the steps is in operators {share}.{longest}{short}",
         share=inputs.share_of_time("host_time", share, ranks, part="operators"),
@@ -133,6 +149,31 @@ def _operators(inputs: Inputs) -> Finding | None:
     )
     name = longest[0][0] if longest else ""
     return Finding(0, share, text, advice, "operators", Evidence(name=name), severity="verdict")
+
+
+def _grows_by_cat(inputs: Inputs, rank: int) -> bool:
+    """Whether a tensor grows from call to call by joining it to one that is far smaller."""
+    rank_trace = inputs.trace.rank(rank)
+    codes = [code for code, name in enumerate(rank_trace.names) if name == _CAT]
+    rows = np.flatnonzero(np.isin(rank_trace.name, codes))
+    if not len(rows) or not rank_trace.has_argument("input_dims"):
+        return False
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+    texts, kinds = rank_trace.table.dictionary("input_dims"), rank_trace.table.dictionary("input_type")
+    sizes = []
+    for dims, types in zip(
+        rank_trace.argument_codes("input_dims")[rows].tolist(),
+        rank_trace.argument_codes("input_type")[rows].tolist(),
+        strict=True,
+    ):
+        shapes = (
+            parse_shapes(texts[dims], parse_types(kinds[types]) if types >= 0 else ()) if dims >= 0 else ()
+        )
+        joined = shapes[0] if shapes and isinstance(shapes[0], list) else []
+        first, *rest = [math.prod(shape) for shape in joined if isinstance(shape, tuple)] or [0]
+        if rest and sum(rest) * _FAR_SMALLER <= first:
+            sizes.append(first)
+    return len(set(sizes)) >= _SEVERAL and 2 * len(sizes) > len(rows) and sizes == sorted(sizes)
 
 
 def _loading(inputs: Inputs) -> Finding | None:
@@ -190,7 +231,8 @@ def _straggler(inputs: Inputs) -> Finding | None:
 
 
 def _collectives(inputs: Inputs) -> Finding | None:
-    """Threads that do nothing until a collective has ended, which other threads carry out.
+    """Threads that communicate: in calls of it, copies for it included, or in none until one has ended that
+    another thread carries out.
 
     Waiting for a late rank is a finding of its own.
     """
@@ -200,26 +242,102 @@ def _collectives(inputs: Inputs) -> Finding | None:
     found = _lost(hosts, "collectives", by_rank)
     if found is None:
         return None
-    names = pd.Series([name for rank in found.ranks for name in hosts[rank].collectives])
-    name = str(names.value_counts().index[0])
+    name = _longest_collective(hosts, found.ranks)
     besides: Said = ""
     if late and _lost(hosts, "waiting_for_late", of_late):
         besides = say(", besides waiting for {late},", late=Claim("joins_last", (late.rank,), "ranks"))
+    more, advice = _why_so_much(inputs, hosts, name)
     return Finding(
         found.cost_ns,
         found.share_pct,
         found.text(
             inputs,
             hosts,
-            "{who} waits for collectives ({name}){besides} {lost}: it is in no operator, and goes on as one "
-            "ends.",
-            name=Claim("most_frequent_collective", name, "name", ranks=tuple(found.ranks)),
+            "{who} communicates or waits for it{besides} {lost}{name}.{more}",
+            name=say(
+                ", longest for {name}",
+                name=Claim("longest_collective", name, "name", ranks=tuple(found.ranks)),
+            )
+            if name
+            else "",
             besides=besides,
+            more=more,
         ),
-        "Communicate less often (accumulate gradients in no_sync()), less at a time (fewer bytes per value), "
-        "or beside work that does not need the result.",
+        advice,
         "user_annotations",
         found.evidence(hosts, name),
+    )
+
+
+def _longest_collective(hosts: dict[int, HostTime], ranks: list[int]) -> str:
+    """The name of the collectives, sends or receives that take longest; "" where none are recorded."""
+    times: dict[str, int] = {}
+    for rank in ranks:
+        for name, (start, end) in zip(hosts[rank].collectives, hosts[rank].spans.tolist(), strict=True):
+            times[name] = times.get(name, 0) + end - start
+    return max(sorted(times), key=lambda name: times[name], default="")
+
+
+def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple[Said, str]:
+    """What makes it so much, as far as it shows, and what to do about it."""
+    if (twice := _reduced_too_often(inputs, hosts)) is not None:
+        return twice
+    if any(host.sharded for host in hosts.values()):
+        return "", (
+            "FSDP moves as many bytes for a small batch as for a large one: raise the batch, or keep "
+            "gathered parameters for the backward pass (reshard_after_forward=False) if memory allows."
+        )
+    if name.rpartition(":")[2].startswith(_BETWEEN_TWO):
+        return _of_stages(inputs, hosts)
+    return "", (
+        "Communicate less often (fewer, larger pieces), less at a time (fewer bytes per value), or beside "
+        "work that does not need the result."
+    )
+
+
+def _reduced_too_often(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said, str] | None:
+    """Gradients that are reduced after each of several forward passes of a step."""
+    steps, host = inputs.judged, next(iter(hosts.values()))
+    passes, calls = (count // max(steps, 1) for count in (host.forwards, host.reductions))
+    if passes < 2 or any(each.reduced < each.forwards for each in hosts.values()):
+        return None
+    rank = (next(iter(hosts)),)
+    once = max(calls // passes, 1)
+    said = say(
+        " Gradients are reduced after each of the {passes} forward passes of a step: in {calls} calls, where "
+        "{once} would do.",
+        passes=Claim("forward_passes", passes, "count", ranks=rank),
+        calls=Claim("reductions", calls, "count", ranks=rank),
+        once=Claim("reductions_once", once, "count", ranks=rank),
+    )
+    return said, (
+        "Run all but the last forward and backward pass of a step in model.no_sync(): gradients add up "
+        "locally, and are reduced once."
+    )
+
+
+def _of_stages(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said, str]:
+    """Ranks that send to each other, as the stages of a pipeline do: which has most to compute."""
+    if len(hosts) == 1:
+        return "", (
+            "Ranks pass data on here, as the stages of a pipeline do: record all of them to see for which "
+            "one the others wait. More and smaller microbatches shorten the wait."
+        )
+    most = max(hosts, key=lambda rank: hosts[rank].parts["operators"])
+    said = say(
+        " Of the ranks, which pass data on as the stages of a pipeline do, {most} is longest in operators "
+        "({share} of its time).",
+        most=Claim("longest_in_operators", (most,), "ranks"),
+        share=inputs.of_time(
+            "host_time",
+            100.0 * hosts[most].parts["operators"] / hosts[most].window_ns,
+            (most,),
+            part="operators",
+        ),
+    )
+    return said, (
+        f"Give rank {most} fewer layers, so that all stages take equally long, and cut the batch into more "
+        "and smaller microbatches."
     )
 
 
@@ -249,7 +367,7 @@ def _late_rank(inputs: Inputs) -> _Late | None:
     for rank, joined in zip(ranks, before, strict=True):
         mine = joined[last == most]
         waits[rank] = (hosts[rank].waits & Intervals.union(mine[:, 0], mine[:, 1])).length
-    if sum(waits.values()) < MOST * sum(host.parts["collectives"] for host in hosts.values()):
+    if sum(waits.values()) < MOST * sum(host.waits.length for host in hosts.values()):
         return None
     return _Late(ranks[most], waits)
 
@@ -272,9 +390,26 @@ def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: in
     if more[part] * _LITTLE < waited_ns:
         return ""
     return say(
-        f": {{late}} is {_DOES[part]} longer than the others{{time}}",
+        f": {{late}} is {_DOES[part]} longer than the others{{time}}{{most}}",
         late=Claim("joins_last", (late,), "ranks"),
         time=inputs.time_per_step("host_time_beyond_others", more[part], (late,), part=part),
+        most=_operator_beyond(inputs, hosts[late], others, late, more[part]) if part == "operators" else "",
+    )
+
+
+def _operator_beyond(inputs: Inputs, host: HostTime, others: list[HostTime], late: int, more_ns: int) -> Said:
+    """The operator that a rank is in longer than the others, where that is most of what it takes longer."""
+    beyond = {
+        name: time - int(np.median([other.operators.get(name, 0) for other in others]))
+        for name, time in host.operators.items()
+    }
+    name = max(beyond, key=lambda each: beyond[each], default="")
+    if not name or beyond[name] < MOST * more_ns:
+        return ""
+    return say(
+        ", mostly in {name}{time}",
+        name=Claim("operator_beyond_others", name, "name", ranks=(late,)),
+        time=inputs.time_per_step("operator_time_beyond_others", beyond[name], (late,), name=name),
     )
 
 
@@ -284,6 +419,8 @@ def _outside(inputs: Inputs) -> Finding | None:
     found = _part(hosts, "outside")
     if found is None:
         return None
+    in_operators = sum(host.parts["operators"] for host in hosts.values())
+    mostly_works = 100.0 * in_operators >= COMPUTE_BOUND_PCT * sum(host.window_ns for host in hosts.values())
     host = hosts[found.worst]
     lost = host.parts["outside"]
     worst = (found.worst,)
@@ -327,6 +464,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         advice,
         "call_stacks",
         found.evidence(hosts, first),
+        severity="note" if mostly_works else None,
     )
 
 
@@ -390,7 +528,7 @@ RULES = (
     Rule(
         topic="host_collectives",
         question=MAIN_QUESTION,
-        title="Waiting for collectives of the hosts",
+        title="Communication of the hosts",
         judge=_collectives,
         applies=never,
         no_change="only work of devices is replayed, and none is recorded",

@@ -25,13 +25,29 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 PARTS: Final = ("loading", "operators", "collectives", "elsewhere", "outside")
-"""What a thread does, each instant in one: the data loader; operators; waiting for a collective that other
-threads carry out; nothing, while other threads are in operators; nothing of all that."""
+"""What a thread does, each instant in one: the data loader; operators; communication, be it calls of it or
+waiting for a collective that other threads carry out; nothing, while other threads are in operators; nothing
+of all that."""
 
 _COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
+# Calls that do nothing but communicate, or copy what is communicated.
+_CALL = re.compile(
+    r"^(?:gloo|mpi|ucc|c10d|_?c10d_functional|fsdp|FSDP|torch\.distributed\.ddp\.reducer"
+    r"|torch::distributed::reducer):|^record_param_comms$"
+)
+# Kernels of the CPU. Others show by their time: an operator of a device returns when it has launched.
+_OF_CPU = re.compile(r"mkldnn|onednn|_for_cpu$|_slow_conv2d|thnn_conv2d|^(?:gloo|mpi):")
+_OF_GPU = re.compile(r"cudnn|miopen|cuda|_efficient_attention|hip")
+# Allocations and copies may wait for a device.
+_MAY_WAIT = re.compile(r"^aten::(?:empty|copy_|_to_copy|to|zeros|ones|full|arange|resize)|^detach|^c10d::")
+_COMPUTES_NS: Final = 200_000
+_ENOUGH_CALLS: Final = 3
 # Backends of devices name their ranges so, and record nothing else of them without the device's events.
 _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):")
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
+_FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
+_REDUCES = re.compile(r"^c10d::allreduce_")
+_SHARDS = re.compile(r"^(?:FSDP|fsdp)::")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 _FUSED = re.compile(r"^aten::_fused_")
 # To read a value that the host has computed takes no longer.
@@ -58,7 +74,9 @@ class HostTime:
         optimizer: names of its steps. optimizer_ns: how long they are open. updates: operators in them.
         fused: some of these update many parameters at once.
         collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2].
-        waits: the part in collectives.
+        waits: when the thread waits for one in no call.
+        forwards: how often DDP's forward pass runs. reduced: after how many of these, before the next one,
+            gradients are reduced. reductions: how many calls that takes. sharded: FSDP gathers parameters.
     """
 
     window_ns: int
@@ -75,17 +93,24 @@ class HostTime:
     collectives: tuple[str, ...]
     spans: Int64
     waits: Intervals
+    forwards: int
+    reduced: int
+    reductions: int
+    sharded: bool
 
 
 def is_of_host_alone(rank_trace: RankTrace) -> bool:
     """Whether all work is the host's: operators are recorded, and nothing shows that a device takes part.
 
-    Devices show by their events and properties, by calls of their runtime and ranges of their communication,
-    by values that take long to read back, and by autograd, which runs the backward pass of a device's
-    operators on a thread of its own.
+    Devices show by their events, by calls of their runtime and ranges of their communication, by values that
+    take long to read back, and by autograd, which runs the backward pass of a device's operators on a thread
+    of its own. A device in the machine, which the file names, may not take part: then the time of operators
+    is that of the CPU's kernels.
     """
     classes = rank_trace.event_class
-    if rank_trace.is_device.any() or (classes == EventClass.RUNTIME).any() or rank_trace.device_name:
+    if rank_trace.is_device.any() or (classes == EventClass.RUNTIME).any():
+        return False
+    if rank_trace.device_name and not _computes_itself(rank_trace):
         return False
     if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
         return False
@@ -97,6 +122,25 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
     return not nodes.any() or int(beside.sum()) >= _BESIDE_NODES * int(nodes.sum())
+
+
+def _computes_itself(rank_trace: RankTrace) -> bool:
+    """Whether most of the time of operators is in those that can only have computed on the host."""
+    rows = np.flatnonzero((rank_trace.event_class == EventClass.HOST_OP) & ~_marks_steps(rank_trace))
+    names, codes = rank_trace.names, rank_trace.name[rows]
+    if any(_OF_GPU.search(names[code]) for code in np.unique(codes).tolist()):
+        return False
+    start, end, thread = rank_trace.start[rows], rank_trace.end[rows], rank_trace.thread[rows]
+    around = nest(start, end, thread.astype(np.int64), np.zeros(len(rows), np.int8))
+    own = end - start
+    np.subtract.at(own, around[around >= 0], (end - start)[around >= 0])
+    computed = 0
+    for code in np.unique(codes).tolist():
+        times = own[codes == code].clip(0)
+        long = len(times) >= _ENOUGH_CALLS and np.median(times) >= _COMPUTES_NS
+        if _OF_CPU.search(names[code]) or (long and not _MAY_WAIT.search(names[code])):
+            computed += int(times.sum())
+    return 2 * computed > int(own.clip(0).sum())
 
 
 def hosts_of(inputs: Inputs) -> dict[int, HostTime]:
@@ -125,15 +169,19 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     operator = (classes == EventClass.HOST_OP) & of_host & ~_marks_steps(rank_trace)
     own_calls = operator & mine
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
-    loading = judged & _open(rank_trace, (enclosing | own_calls) & named(rank_trace, is_data_loading))
-    operators = (judged & _open(rank_trace, own_calls)) - loading
-    silent = judged - loading - operators
-    collective = named(rank_trace, _COLLECTIVE.search) & (classes == EventClass.ANNOTATION)
+    calling = enclosing | own_calls
+    loading = judged & _open(rank_trace, calling & named(rank_trace, is_data_loading))
+    communicating = (judged & _open(rank_trace, calling & named(rank_trace, _CALL.search))) - loading
+    operators = (judged & _open(rank_trace, own_calls)) - loading - communicating
+    silent = judged - loading - operators - communicating
+    collective = named(rank_trace, _COLLECTIVE.search) & among(
+        classes, (EventClass.ANNOTATION, EventClass.HOST_OP)
+    )
     waits = _waits(rank_trace, silent, np.flatnonzero(collective))
     elsewhere = (silent - waits) & _open(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
     lengths = outside.end - outside.start
-    parts = dict(zip(PARTS, (loading, operators, waits, elsewhere, outside), strict=True))
+    parts = dict(zip(PARTS, (loading, operators, communicating | waits, elsewhere, outside), strict=True))
     updating = enclosing & named(rank_trace, _OPTIMIZER.search)
     update = judged & _open(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
@@ -158,7 +206,25 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
         np.stack([rank_trace.start[at], rank_trace.end[at]], 1),
         waits,
+        *_reductions(rank_trace, judged, enclosing, own_calls),
+        bool((calling & named(rank_trace, _SHARDS.search)).any()),
     )
+
+
+def _reductions(
+    rank_trace: RankTrace, judged: Intervals, enclosing: Bool, calls: Bool
+) -> tuple[int, int, int]:
+    """How often DDP's forward pass begins; after how many gradients are reduced; in how many calls."""
+    forwards = _begun(rank_trace, judged, enclosing & named(rank_trace, _FORWARD.search))
+    reductions = _begun(rank_trace, judged, calls & named(rank_trace, _REDUCES.search))
+    after = np.searchsorted(forwards, reductions, "right")
+    return len(forwards), len(np.unique(after[after > 0])), len(reductions)
+
+
+def _begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
+    """When these rows begin, of those that begin in the judged time; sorted."""
+    start = np.sort(rank_trace.start[chosen])
+    return start[judged.within_each(np.stack([start, start + 1], 1)) > 0]
 
 
 def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:

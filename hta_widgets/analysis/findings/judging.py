@@ -85,8 +85,13 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
             found.append(Found(rule, finding))
         elif rule.role != "memory":
             absent.append(rule)
-    if not withheld and hosts_of(inputs):  # then there are no devices to ask about
-        lacking = {key: [MAIN_QUESTION] if MAIN_QUESTION in each else each for key, each in lacking.items()}
+    if not withheld and (hosts := hosts_of(inputs)):  # then there are hardly any devices to ask about
+        unused = any(inputs.trace.rank(rank).device_name for rank in hosts)
+        lacking = {
+            key: [MAIN_QUESTION] if MAIN_QUESTION in questions else questions
+            for key, questions in lacking.items()
+            if unused or MAIN_QUESTION not in questions
+        }
     gaps = [_open(questions, field, remedy) for (field, remedy), questions in lacking.items()]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}

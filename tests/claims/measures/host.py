@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,11 @@ from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
 COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc):")
+# What is in these does nothing else: calls of communication, and copies for it.
+CALL = re.compile(
+    r"(?:gloo|mpi|ucc|c10d|_?c10d_functional|fsdp|FSDP|torch\.distributed\.ddp\.reducer"
+    r"|torch::distributed::reducer):|record_param_comms$"
+)
 STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
@@ -193,8 +199,10 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     """When the thread of the steps loads data, is in operators, or is in none."""
     thread = main_thread(rank)
     loading = union(each.window for each in thread if LOADING.search(each.name))
-    operators = subtract(union(each.window for each in thread if is_operator(each)), loading)
-    silent = subtract(union(rank.windows), union([*loading, *operators]))
+    calls = subtract(union(each.window for each in thread if CALL.match(each.name)), loading)
+    apart = union([*loading, *calls])
+    operators = subtract(union(each.window for each in thread if is_operator(each)), apart)
+    silent = subtract(union(rank.windows), union([*apart, *operators]))
     threads = rank.all_threads.values()
     others = union(
         each.window for other in threads if other is not thread for each in other if is_operator(each)
@@ -204,6 +212,7 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     optimizer = union(each.window for each in thread if each.name.startswith("Optimizer.step#"))
     return {
         "loading": loading,
+        "calls": calls,
         "operators": operators,
         "silent": silent,
         "elsewhere": others,
@@ -232,6 +241,8 @@ def host_time(job: Job, stated: Stated) -> str:
             busy = union([*found["elsewhere"], *found["collecting"]])
             low, high = low + rank.within(subtract(found["silent"], busy)), high + silent
         else:
+            calls = rank.within(found["calls"]) if part == "collectives" else 0
+            low, high = low + calls, high + calls
             high += sum(length(overlap(found["collecting"], window)) for window in found["silent"])
     value, whole = float(stated.value), sum(rank.judged_ns for rank in ranks)
     if stated.unit == "%":
@@ -254,11 +265,12 @@ def operator_time(job: Job, stated: Stated) -> str:
 def own_times(rank: PlainRank) -> dict[str, int]:
     """By name of the operators of the thread of the steps, how long they are open, inner ones aside."""
     found: dict[str, int] = {}
-    loading = parts(rank)["loading"]
+    found_parts = parts(rank)
+    apart = union([*found_parts["loading"], *found_parts["calls"]])
 
     def own(each: Record) -> int:
-        return length(subtract([part for window in rank.windows for part in overlap([each.window], window)],
-                               loading))  # fmt: skip
+        judged = [part for window in rank.windows for part in overlap([each.window], window)]
+        return length(subtract(judged, apart))
 
     for each in main_thread(rank):
         if is_operator(each):
@@ -316,16 +328,72 @@ def host_time_beyond_others(job: Job, stated: Stated) -> str:
     return at_most(stated, more, 0.02 * own) if part == "outside" else close(stated, more, 0.05, 0.02 * own)
 
 
-@check("most_frequent_collective")
-def most_frequent_collective(job: Job, stated: Stated) -> str:
-    """No other collective is recorded more often."""
-    counts: dict[str, int] = {}
+@check("longest_collective")
+def longest_collective(job: Job, stated: Stated) -> str:
+    """No other collectives, sends or receives take longer in sum."""
+    times: dict[str, int] = {}
     for rank in job.of(stated.ranks):
         for each in rank.events:
             if COLLECTIVE.match(each.name):
-                counts[each.name] = counts.get(each.name, 0) + 1
-    most = max(counts.values(), default=0)
-    return "" if most and counts.get(str(stated.value)) == most else f"the counts are {counts}"
+                times[each.name] = times.get(each.name, 0) + each.dur
+    most = max(times.values(), default=0)
+    return "" if most and times.get(str(stated.value)) == most else f"the times are {times}"
+
+
+def begun(rank: PlainRank, name: str) -> list[int]:
+    """When calls of this name begin in the judged time, on the thread of the steps."""
+    return [
+        each.start
+        for each in main_thread(rank)
+        if each.name == name and overlap(rank.windows, (each.start, each.start + 1))
+    ]
+
+
+@check("forward_passes")
+@check("reductions")
+@check("reductions_once")
+def reductions(job: Job, stated: Stated) -> str:
+    """Forward passes of DDP and reductions of gradients in a step; each pass is followed by some."""
+    rank, steps = the_rank(job, stated), max(len(job.steps), 1)
+    passes, calls = begun(rank, "DistributedDataParallel.forward"), begun(rank, "c10d::allreduce_")
+    for start, end in zip(passes, [*passes[1:], 1 << 62], strict=True):
+        if not any(start <= call < end for call in calls):
+            return f"nothing is reduced after the pass at {start}"
+    per_step = {"forward_passes": len(passes), "reductions": len(calls)}.get(stated.measure)
+    expected = len(calls) / len(passes) if per_step is None else per_step / steps
+    return close(stated, expected, 0.0, 1.0)
+
+
+@check("longest_in_operators")
+def longest_in_operators(job: Job, stated: Stated) -> str:
+    """No other rank's thread is longer in operators."""
+    times = {number: rank.within(parts(rank)["operators"]) for number, rank in job.ranks.items()}
+    return "" if times[next(iter(stated.value))] == max(times.values()) else f"the times are {times}"
+
+
+@check("operator_beyond_others")
+@check("operator_time_beyond_others")
+def operator_beyond_others(job: Job, stated: Stated) -> str:
+    """How much longer the thread is in operators of a name than on the other ranks, in the median."""
+    name = str(stated.about.get("name", stated.value))
+    times = {number: own_times(rank).get(name, 0) for number, rank in job.ranks.items()}
+    more = times.pop(stated.ranks[0]) - median(times.values())
+    if stated.unit == "name":
+        return "" if more > 0 else "it takes no longer"
+    return close(stated, more / (max(len(job.steps), 1) if stated.unit == "ns/step" else 1), 0.05)
+
+
+@check("grows_by")
+def grows_by(job: Job, stated: Stated) -> str:
+    """The first tensor that calls of this name join grows, on a rank."""
+    for rank in job.of(stated.ranks):
+        calls = sorted(
+            (each for each in main_thread(rank) if each.name == stated.value), key=lambda each: each.start
+        )
+        sizes = [prod(each.args["Input Dims"][0][0]) for each in calls if len(each.args["Input Dims"][0]) > 1]
+        if sizes and sizes == sorted(sizes) and sizes[0] < sizes[-1]:
+            return ""
+    return "nothing grows"
 
 
 @check("longest_outside")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tests.verdicts.planted.host_program import MS, US, Program
 
 STEPS = range(1, 7)
 NODE = "autograd::engine::evaluate_function: AddmmBackward0"
+CALL = 10 * US
+"""How long a call takes that begins a collective."""
 Body = Callable[[Program, int], None]
 
 
@@ -66,8 +69,7 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
     assert rows["host_operators"]["share_pct"] == pytest.approx(100)
     assert "aside: aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
     assert "what takes longest are the operators themselves" in sentence(frame)
-    # what a device does is the only question that is left open of all that are about devices
-    assert rows["not_judged"]["text"].endswith("it is unknown what devices do.")
+    assert "not_judged" not in rows  # there is no device to ask about
 
 
 def test_short_operators_are_told_as_such(tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ def reducing(late_ns: int = 0, transfer_ns: int = MS, until_ns: int = 20 * US, o
 
     def reduce(program: Program, number: int) -> None:
         program.silence(late_ns)
-        program.operator("c10d::allreduce_", 10 * US)
+        program.operator("c10d::allreduce_", CALL)
         ns = others_ns + transfer_ns
         program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
         program.silence(ns + until_ns)
@@ -167,8 +169,8 @@ def reducing(late_ns: int = 0, transfer_ns: int = MS, until_ns: int = 20 * US, o
 def test_waiting_for_a_collective_is_told(tmp_path: Path) -> None:
     rows = told(tmp_path, reducing())
     assert of_host(rows) == {"host_collectives", "host_operators"}
-    assert rows["host_collectives"]["cost_ns"] == 6 * MS
-    assert "(gloo:all_reduce)" in rows["host_collectives"]["text"]
+    assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)
+    assert "longest for gloo:all_reduce" in rows["host_collectives"]["text"]
 
 
 def test_what_goes_on_long_after_a_collective_did_not_wait_for_it(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_what_ends_with_a_collective_by_chance_does_not_wait_for_it(tmp_path: Pa
     """The host is busy for 5 ms beside a collective that takes longer or shorter, as it comes."""
 
     def reduce(program: Program, number: int) -> None:
-        program.operator("c10d::allreduce_", 10 * US)
+        program.operator("c10d::allreduce_", CALL)
         ns = 5 * MS if number == 3 else number % 3 * MS + MS
         program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
         program.silence(5 * MS)
@@ -196,7 +198,7 @@ def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
     assert (row["rank"], row["cost_ns"]) == (1, 6 * 5 * MS)
     assert "of rank 0 waits in collectives for rank 1" in row["text"]
     assert "rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
-    assert rows["host_collectives"]["cost_ns"] == 6 * MS  # what both of them transfer
+    assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)  # what both of them transfer
 
 
 def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
         def reduce(program: Program, number: int) -> None:
             late = (number % 2 == 1) is odd
             program.silence(5 * MS if late else 0)
-            program.operator("c10d::allreduce_", 10 * US)
+            program.operator("c10d::allreduce_", CALL)
             ns = MS if late else 6 * MS
             program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
             program.silence(ns + 20 * US)
@@ -215,7 +217,7 @@ def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
 
     rows = told(tmp_path, program(True), program(False))
     assert "host_straggler" not in rows
-    assert rows["host_collectives"]["cost_ns"] == 3 * MS + 3 * 6 * MS
+    assert rows["host_collectives"]["cost_ns"] == 3 * MS + 3 * 6 * MS + 6 * CALL
 
 
 def test_collectives_that_do_not_correspond_name_nobody(tmp_path: Path) -> None:
@@ -255,3 +257,158 @@ def test_where_a_device_may_take_part_nothing_is_said(
     assert of_host(told(tmp_path, program))
     program.events = signed(program.events)
     assert not of_host(told(tmp_path, program))
+
+
+# -- a device in the machine that takes no part ---------------------------------------------------------
+
+
+def with_a_device(path: Path, program: Program) -> Trace:
+    """The file names a device, as every file does that is written on a machine with one."""
+    write(path, program.events)
+    recorded = json.loads(path.read_text())
+    recorded["deviceProperties"] = [{"id": 0, "name": "Tesla T4", "computeMajor": 7, "computeMinor": 5}]
+    path.write_text(json.dumps(recorded))
+    return Trace.open({0: path}, cache=False)
+
+
+def only(name: str, ns: int) -> Program:
+    program = Program()
+    for _ in range(60):
+        program.operator("aten::add", 10 * US)
+        program.operator(name, ns)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("name", "ns", "judged"),
+    [
+        ("aten::mkldnn_convolution", 100 * US, True),  # a kernel of the CPU
+        ("aten::uniform_", 2 * MS, True),  # a launch returns sooner
+        ("aten::uniform_", 20 * US, False),  # as long as a launch takes
+        ("aten::copy_", 2 * MS, False),  # it may wait for the device
+        ("aten::cudnn_convolution", 2 * MS, False),
+    ],
+)
+def test_a_device_that_is_named_may_take_no_part(tmp_path: Path, name: str, ns: int, judged: bool) -> None:
+    frame = overview(with_a_device(tmp_path / "0.json", only(name, ns)))
+    assert ("host_operators" in set(frame["topic"])) is judged
+    assert sentence(frame).startswith("Running operators" if judged else "Where time goes cannot be told")
+
+
+def test_one_long_call_may_be_the_start_of_a_device(tmp_path: Path) -> None:
+    program = only("aten::add", 10 * US)
+    program.operator("aten::randn", 900 * MS)
+    assert "host_operators" not in set(overview(with_a_device(tmp_path / "0.json", program))["topic"])
+
+
+def test_the_time_that_the_profiler_takes_itself_is_nobodys(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(10):
+        program.operator("aten::mm", 5 * MS)
+    program.events.append(event("Trace", "PyTorch Profiler (0)", 0, 10_000 * MS, tid=7))
+    frame = overview(opened(tmp_path, program))
+    assert sentence(frame).startswith("Running operators on the host takes 100 % of the time")
+
+
+# -- why so much is communicated ------------------------------------------------------------------------
+
+
+def accumulating(no_sync: bool, forward: bool = True) -> Program:
+    """Three forward and backward passes a step, two buckets of gradients."""
+
+    def passes(program: Program, number: int) -> None:
+        for which in range(3):
+            program.operator("aten::zeros_like", US)
+            with program.inside(
+                "user_annotation", "DistributedDataParallel.forward" if forward else "forward"
+            ):
+                program.operator("aten::linear", 100 * US)
+            for _ in range(0 if no_sync and which < 2 else 2):
+                program.operator("c10d::allreduce_", MS)
+
+    return steps(passes)
+
+
+def test_gradients_that_are_reduced_after_each_of_several_passes_are_counted(tmp_path: Path) -> None:
+    row = told(tmp_path, accumulating(no_sync=False))["host_collectives"]
+    assert "after each of the 3 forward passes of a step: in 6 calls, where 2 would do" in row["text"]
+    assert "no_sync()" in row["suggestion"]
+
+
+@pytest.mark.parametrize("program", [accumulating(no_sync=True), accumulating(no_sync=False, forward=False)])
+def test_gradients_that_are_reduced_once_or_in_unknown_passes_are_not(
+    tmp_path: Path, program: Program
+) -> None:
+    row = told(tmp_path, program)["host_collectives"]
+    assert "forward passes" not in row["text"] and "no_sync" not in row["suggestion"]
+
+
+def test_fsdp_is_communication_whatever_node_of_autograd_it_runs_in(tmp_path: Path) -> None:
+    def gather(program: Program, number: int) -> None:
+        with (
+            program.inside("cpu_op", "RegisterPostBackwardFunctionBackward"),
+            program.inside("user_annotation", "FSDP::post_backward_reduce (0)"),
+        ):
+            program.operator("aten::copy_", 4 * MS)
+            program.silence(2 * MS)
+
+    rows = told(tmp_path, steps(gather))
+    assert rows["host_collectives"]["cost_ns"] == 6 * 6 * MS
+    assert "raise the batch" in rows["host_collectives"]["suggestion"]
+    assert "host_operators" not in rows
+
+
+def test_sends_of_a_pipeline_name_the_stage_with_most_to_compute(tmp_path: Path) -> None:
+    def stage(work: int, wait: int) -> Program:
+        def pass_on(program: Program, number: int) -> None:
+            program.operator("aten::conv2d", work)
+            program.operator("gloo:recv", wait)
+
+        return steps(pass_on)
+
+    row = told(tmp_path, stage(MS, 8 * MS), stage(8 * MS, MS))["host_collectives"]
+    assert "rank 1 is longest in operators" in row["text"] and "fewer layers" in row["suggestion"]
+    alone = told(tmp_path, stage(MS, 8 * MS))["host_collectives"]
+    assert "longest for gloo:recv" in alone["text"] and "record all" in alone["suggestion"]
+
+
+@pytest.mark.parametrize(("names", "named"), [(["aten::sort"], True), (["aten::sort", "aten::topk"], False)])
+def test_the_operator_that_makes_a_rank_late_is_named(tmp_path: Path, names: list[str], named: bool) -> None:
+    """One that takes most of what the rank takes longer; not one of several that take it together."""
+
+    def sorting(ns: int, wait: int) -> Program:
+        def step(program: Program, number: int) -> None:
+            for at in range(3):
+                program.operator(names[at] if at < len(names) else names[0] + "_" * (len(names) - 1), ns // 3)
+            program.operator("c10d::allreduce_", CALL)
+            program.events.append(event("user_annotation", "gloo:all_reduce", program.now, wait, tid=9))
+            program.silence(wait + 20 * US)
+
+        return steps(step)
+
+    row = told(tmp_path, sorting(3 * US, 7 * MS), sorting(6 * MS, MS))["host_straggler"]
+    assert ("mostly in aten::sort (6.00 ms per step)" in row["text"]) is named
+    assert "rank 1 is in operators longer than the others" in row["text"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "grows"),
+    [
+        (lambda at: [[[1, 4, 500 + at, 64], [1, 4, 1, 64]], []], True),
+        (lambda at: [[[1, 4, 500, 64], [1, 4, 1, 64]], []], False),  # always as large
+        (lambda at: [[[1, 4, 500 + at, 64], [1, 4, 500 + at, 64]], []], False),  # two halves
+        (lambda at: None, False),  # not recorded
+    ],
+)
+def test_a_cache_that_grows_by_joining_is_told(
+    tmp_path: Path, shapes: Callable[[int], Any], grows: bool
+) -> None:
+    program = Program()
+    for at in range(20):
+        found = shapes(at)
+        args = {} if found is None else {"Input Dims": found, "Input type": ["TensorList", "Scalar"]}
+        program.operator("aten::cat", MS, **args)
+        program.operator("aten::addmm", MS // 2)
+    row = told(tmp_path, program)["host_operators"]
+    assert ("copies a tensor that grows" in row["text"]) is grows
+    assert ("static cache" in row["suggestion"]) is grows
