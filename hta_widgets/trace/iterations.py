@@ -18,7 +18,7 @@ import pandas as pd
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
-from hta_widgets.trace.step_names import ServingStep, profiler_step, serving_step
+from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scope, serving_step
 
 Int64 = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -160,7 +160,27 @@ def _serving_steps(events: Recorded) -> list[Window]:
     for window in windows:
         if not outer or window.end > outer[-1].end:
             outer.append(window)
-    return _disjoint(outer)
+        elif outer[-1].step and window.step:
+            outer[-1] = replace(outer[-1], step=outer[-1].step.filled(window.step))
+    return _disjoint(outer) or _runner_steps(events)
+
+
+def _runner_steps(events: Recorded) -> list[Window]:
+    """Steps by the scopes of a model runner, which name the parts of a step: one around each forward pass."""
+    rows = events.annotations()
+    parts = {code: runner_scope(events.names[code]) for code in set(events.name[rows].tolist())}
+    steps: list[Window] = []
+    begun: int | None = None  # of what prepares the next forward pass
+    for row in rows.tolist():
+        part, window = parts[int(events.name[row])], _window(events, row)
+        if part == "before":
+            begun = window.start if begun is None else begun
+        elif part == "forward":
+            start, begun = window.start if begun is None else begun, None
+            steps.append(replace(window, start=start, step=ServingStep("unknown")))
+        elif part and steps and begun is None:
+            steps[-1] = replace(steps[-1], end=max(steps[-1].end, window.end))
+    return _disjoint(steps)
 
 
 def _repeated_annotation(events: Recorded) -> list[Window]:

@@ -5,9 +5,12 @@ There is no standard for serving steps; the table below has one row per engine's
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 PROFILER_STEP = re.compile(r"^ProfilerStep\s*#\s*(\d+)")
+# Scopes of vLLM's runners, each a part of a step; the forward pass is in every step once.
+_RUNNER_SCOPE = re.compile(r"^(?:\w+_)?model_runner: (\w+)")
+_BEFORE_FORWARD = frozenset({"preprocess", "prepare", "update_states", "prepare_inputs", "synchronize"})
 
 
 @dataclass(frozen=True)
@@ -15,66 +18,160 @@ class ServingStep:
     """What a serving engine's annotation says about a step; None where it says nothing.
 
     Attributes:
-        phase: ``prefill``, ``decode``, ``mixed``, ``diffusion`` or the engine's own word in lower case.
+        phase: ``prefill``, ``decode``, ``mixed``, ``verify``, ``draft``, ``diffusion``, ``idle``, ``unknown``
+            or the engine's own word in lower case.
         batch_size: requests in the step.
-        tokens: tokens processed in the step.
+        tokens: tokens processed in the step; more than requests in a decode step that verifies drafts.
+        padded: requests that it computes, with those that only fill up the captured graph.
+        prompts: requests whose prompts (or pieces of them) are read.
+        prompt_tokens: tokens of these.
+        kv_tokens: lengths of all sequences in the cache, added up: what attention reads.
+        decode_kv_tokens: the same of the requests that decode.
     """
 
     phase: str
     batch_size: int | None = None
     tokens: int | None = None
+    padded: int | None = None
+    prompts: int | None = None
+    prompt_tokens: int | None = None
+    kv_tokens: int | None = None
+    decode_kv_tokens: int | None = None
+
+    def filled(self, other: "ServingStep") -> "ServingStep":
+        """What is missing here from another annotation of the same step; nothing if it is of another one."""
+        for name in ("phase", "batch_size", "tokens"):
+            own, others = getattr(self, name), getattr(other, name)
+            if own not in (None, "unknown") and others not in (None, "unknown", own):
+                return self
+        missing = {
+            each.name: getattr(other, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) in (None, "unknown")
+        }
+        return replace(self, **missing)
 
 
-def _requests(context: int, generation: int) -> str:
-    if context and generation:
+def _phase(prompts: int, decodes: int) -> str:
+    if prompts and decodes:
         return "mixed"
-    return "prefill" if context else "decode"
+    return "prefill" if prompts else "decode" if decodes else "idle"
 
 
-def _vllm_total(match: re.Match[str]) -> ServingStep:
-    tokens, context, generation = (int(part) for part in match.groups())
-    return ServingStep(_requests(context, generation), context + generation, tokens)
+def _total(*parts: int | None) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
-def _vllm_split(match: re.Match[str]) -> ServingStep:
-    context, context_tokens, generation, generation_tokens = (int(part) for part in match.groups())
-    tokens = context_tokens + generation_tokens
-    return ServingStep(_requests(context, generation), context + generation, tokens)
+def _vllm(match: re.Match[str]) -> ServingStep:
+    """The sums in brackets are tokens (`37`, or `sq37`) and lengths of the sequences (`sk5120`)."""
+    prompts, decodes = int(match["prompts"]), int(match["decodes"])
+    inside = [match["of_prompts"] or "", match["of_decodes"] or ""]
+    queries, lengths = ([_sum_in(text, key) for text in inside] for key in ("sq", "sk"))
+    tokens = int(match["tokens"]) if match["tokens"] else _total(*queries)
+    return ServingStep(
+        _phase(prompts, decodes), prompts + decodes, tokens,
+        prompts=prompts, prompt_tokens=queries[0],
+        kv_tokens=_total(*lengths), decode_kv_tokens=lengths[1],
+    )  # fmt: skip
+
+
+def _sum_in(text: str, key: str) -> int | None:
+    """`sk5120` in `sq37sk5120sqsq37sqsk5120`; a plain number, before any other, is that of tokens."""
+    found = re.search(rf"(?:^|\d){key}(\d+)", text) or (re.match(r"(\d+)", text) if key == "sq" else None)
+    return int(found[1]) if found else None
 
 
 def _vllm_new(match: re.Match[str]) -> ServingStep:
     new, cached = (int(part) for part in match.groups())
-    return ServingStep(_requests(new, cached), new + cached)
+    return ServingStep(_phase(new, cached), new + cached, prompts=new)
 
 
 def _diffusion(match: re.Match[str]) -> ServingStep:
-    return ServingStep("diffusion", int(match[1]))
+    return ServingStep("diffusion", int(match[1]) if match[1] else None)
 
 
-SGLANG_PHASES = {"extend": "prefill", "target_verify": "verify", "draft_extend": "draft"}
+def _tensorrt_llm(match: re.Match[str]) -> ServingStep:
+    prompts, decodes = int(match["prompts"]), int(match["decodes"])
+    read = int(match["read"]) if match["read"] else None if prompts else 0
+    return ServingStep(
+        _phase(prompts, decodes), prompts + decodes, _total(read, decodes),
+        prompts=prompts, prompt_tokens=read,
+    )  # fmt: skip
 
 
-def _sglang(match: re.Match[str]) -> ServingStep:
-    word = match[1].lower()
-    fields = dict(re.findall(r"(\w+)=(\d+)", match[2]))
-    size = int(fields["bs"]) if "bs" in fields else None
-    # A decode step makes one token per request, which SGLang therefore does not repeat.
-    tokens = int(fields["toks"]) if "toks" in fields else size if word == "decode" else None
-    return ServingStep(SGLANG_PHASES.get(word, word), size, tokens)
+_WORDS = {
+    "extend": "prefill",
+    "split_prefill": "prefill",
+    "target_verify": "verify",
+    "draft_extend": "draft",
+    "draft_extend_v2": "draft",
+}
+
+
+def _fields(match: re.Match[str]) -> ServingStep:
+    """`step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 g_sq=1 g_sk=12]`, `decode[bs=117/128 tok=117 d=117 sk=5120]`."""
+    word = match["word"].lower().removeprefix("eager_")
+    phase = _WORDS.get(word, word)
+    found = dict(re.findall(r"(\w+)=(\d+)", match["fields"]))
+    value = {name: int(text) for name, text in found.items()}
+    padded = re.search(r"\bbs=\d+/(\d+)", match["fields"])
+    size = value.get("bs")
+    prompts, decodes = value.get("c", value.get("p")), value.get("g", value.get("d"))
+    if prompts is not None and decodes is not None and prompts + decodes:
+        phase = _phase(prompts, decodes)
+    reads, writes = phase in ("prefill", "mixed"), phase != "prefill"
+    queries = [value[name] for name in ("c_sq", "g_sq") if name in value]
+    tokens = sum(queries) if queries else value.get("toks", value.get("tok"))
+    if tokens is None and phase == "decode" and "spec" not in value:
+        tokens = size  # a decode step makes a token per request, which SGLang therefore does not repeat
+    lengths = [value[name] for name in ("c_sk", "g_sk") if name in value]
+    kv_tokens = sum(lengths) if lengths else value.get("sk")
+    decode_kv_tokens = value.get("g_sk", None if reads else kv_tokens)
+    prompt_tokens = value.get("c_sq", tokens if not writes else None if reads else 0)
+    return ServingStep(
+        phase, size, tokens, int(padded[1]) if padded else None,
+        prompts if prompts is not None else size if not writes else None if reads else 0,
+        prompt_tokens, kv_tokens, decode_kv_tokens,
+    )  # fmt: skip
 
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep]], ...] = (
-    # vLLM gpu_model_runner: execute_8192_context_9(sq...)_generation_37(sq...): tokens, prompts, decodes
-    (re.compile(r"^execute_(\d+)_context_(\d+)\([^)]*\)_generation_(\d+)"), _vllm_total),
-    # vLLM gpu_worker: execute_context_9(8155)_generation_37(37): prompts (their tokens), decodes (their
-    # tokens)
-    (re.compile(r"^execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)"), _vllm_split),
+    # vLLM: execute_8192_context_9(sq8155sk...)_generation_37(sq37sk...), all tokens first;
+    # execute_context_9(8155)_generation_37(37); execute_context_1(888_788544)_generation_0(0)
+    (
+        re.compile(
+            r"^execute_(?:(?P<tokens>\d+)_)?context_(?P<prompts>\d+)(?:\((?P<of_prompts>[^)]*)\))?"
+            r"_generation_(?P<decodes>\d+)(?:\((?P<of_decodes>[^)]*)\))?"
+        ),
+        _vllm,
+    ),
     # vLLM before 0.11: execute_new_2_cached_30
     (re.compile(r"^execute_new_(\d+)_cached_(\d+)"), _vllm_new),
-    # xDiT: execute_diffusion_1_256x256: images, size
+    # xDiT: execute_diffusion_1_256x256: images, size; SGLang's diffusion: denoising_step_7
     (re.compile(r"^execute_diffusion_(\d+)"), _diffusion),
-    # SGLang scheduler: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]
-    (re.compile(r"^step\[(\w+)\s*([^\]]*)\]"), _sglang),
+    (re.compile(r"^denoising_step_()\d+"), _diffusion),
+    # TensorRT-LLM: [Executor] _forward_step 57: 1 ctx reqs, 128 ctx tokens, 3 gen reqs
+    (
+        re.compile(
+            r"^(?:\[Executor\] )?(?:_forward_step(?: \d+)?|executeStep): (?P<prompts>\d+) ctx reqs,? "
+            r"(?:(?P<read>\d+) ctx tokens,? )?(?P<decodes>\d+) gen reqs"
+        ),
+        _tensorrt_llm,
+    ),
+    # SGLang: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]
+    (re.compile(r"^step\[(?P<word>\w+)\s*(?P<fields>.*)\]"), _fields),
+    # ATOM: prefill[bs=2 tok=14721 ctx=[7803, 6918]], decode[bs=117/128 tok=117 d=117]
+    (
+        re.compile(r"^(?P<word>(?:eager_)?(?:prefill|decode|mixed|verify|draft))\[(?P<fields>bs=\d.*)\]"),
+        _fields,
+    ),
+)
+
+# How the names of all these forms begin: few names of a recording do.
+_BEGINS = re.compile(
+    r"^(?:execute|denoising_step_|\[Executor\] |_forward_step|step\["
+    r"|(?:eager_)?(?:prefill|decode|mixed|verify|draft)\[)"
 )
 
 
@@ -86,9 +183,19 @@ def profiler_step(name: str) -> int | None:
 
 def serving_step(name: str) -> ServingStep | None:
     """What a serving engine's step annotation says, None for any other name."""
+    if not _BEGINS.match(name):
+        return None
     for pattern, read in _FORMS:
         match = pattern.match(name)
         if match:
             return read(match)
     # An engine's own variant of a known form is still a step, only without details.
     return ServingStep("unknown") if name.startswith("execute_") and "_generation_" in name else None
+
+
+def runner_scope(name: str) -> str | None:
+    """Which part of a step a scope of a model runner is: ``before``, ``forward`` or ``after``; else None."""
+    match = _RUNNER_SCOPE.match(name)
+    if match is None:
+        return None
+    return "forward" if match[1] == "forward" else "before" if match[1] in _BEFORE_FORWARD else "after"

@@ -68,22 +68,95 @@ def test_device_rows_belong_to_the_step_that_launched_them(tmp_path):
     assert rank.iteration.tolist() == [0, 1, 0, 0, 1, -1]
 
 
+ANNOTATIONS = {
+    # phase, requests, tokens; computed requests, prompt tokens, lengths in the cache, those that decode
+    "execute_8192_context_9(sq8155sk9000sqsq1sqsk2)_generation_37(sq37sk99sqsq3sqsk4)": (
+        ("mixed", 46, 8192), (None, 8155, 9099, 99),
+    ),
+    "execute_128_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq128sk65536sqsq512sqsk262144)": (
+        ("decode", 32, 128), (None, 0, 65536, 65536),
+    ),
+    "execute_context_2(100)_generation_0(0)": (("prefill", 2, 100), (None, 100, None, None)),
+    "execute_context_1(888_788544)_generation_0(0)": (("prefill", 1, 888), (None, 888, None, None)),
+    "execute_context_2(6144)_generation_3(3)": (("mixed", 5, 6147), (None, 6144, None, None)),
+    "execute_new_0_cached_3": (("decode", 3, None), (None, None, None, None)),
+    "execute_diffusion_1_256x256": (("diffusion", 1, None), (None, None, None, None)),
+    "denoising_step_7": (("diffusion", None, None), (None, None, None, None)),
+    "step[DECODE bs=32]": (("decode", 32, 32), (None, 0, None, None)),
+    "step[EXTEND bs=15 toks=15360]": (("prefill", 15, 15360), (None, 15360, None, None)),
+    "step[EXTEND bs=2 toks=14721 c_sq=14721 c_sqsq=1 c_sqsk=2 c_sk=16221]": (
+        ("prefill", 2, 14721), (None, 14721, 16221, None),
+    ),
+    "step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]": (
+        ("decode", 64, 128), (None, 0, 131072, 131072),
+    ),
+    "step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]": (
+        ("mixed", 2, 6), (None, 5, 20, 12),
+    ),
+    "step[MIXED bs=2]": (("mixed", 2, None), (None, None, None, None)),
+    "step[TARGET_VERIFY bs=4 toks=16]": (("verify", 4, 16), (None, 0, None, None)),
+    "step[DRAFT_EXTEND_V2 bs=4]": (("draft", 4, None), (None, 0, None, None)),
+    "step[IDLE bs=0]": (("idle", 0, None), (None, 0, None, None)),
+    "prefill[bs=2 tok=14721 ctx=[7803, 6918]]": (("prefill", 2, 14721), (None, 14721, None, None)),
+    "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=5 sqsk=6 sk=17408 tbo=1]": (
+        ("prefill", 6, 17408), (None, 17408, 17408, None),
+    ),
+    "decode[bs=117/128 tok=117 d=117]": (("decode", 117, 117), (128, 0, None, None)),
+    "decode[bs=32 spec=3]": (("decode", 32, None), (None, 0, None, None)),
+    "decode[bs=32 tok=128 d=32 spec=3 sqsq=512 sqsk=262144 sk=65536]": (
+        ("decode", 32, 128), (None, 0, 65536, 65536),
+    ),
+    "decode[bs=128 tok=384 p=2 d=126 sqsq=1 sqsk=2 sk=258048]": (
+        ("mixed", 128, 384), (None, None, 258048, None),
+    ),
+    "[Executor] _forward_step 57: 1 ctx reqs, 128 ctx tokens, 3 gen reqs": (
+        ("mixed", 4, 131), (None, 128, None, None),
+    ),
+    "[Executor] _forward_step 57: 2 ctx reqs, 3 gen reqs": (("mixed", 5, None), (None, None, None, None)),
+    "_forward_step: 0 ctx reqs, 3 gen reqs": (("decode", 3, 3), (None, 0, None, None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANNOTATIONS)
+def test_serving_step_names(name):
+    step = serving_step(name)
+    expected, details = ANNOTATIONS[name]
+    assert (step.phase, step.batch_size, step.tokens) == expected
+    assert (step.padded, step.prompt_tokens, step.kv_tokens, step.decode_kv_tokens) == details
+
+
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("execute_8192_context_9(sq8155sk8155)_generation_37(sq37sk99)", ServingStep("mixed", 46, 8192)),
-        ("execute_32_context_0(sq0sk0)_generation_32(sq32sk55086)", ServingStep("decode", 32, 32)),
-        ("execute_context_2(100)_generation_0(0)", ServingStep("prefill", 2, 100)),
-        ("execute_new_0_cached_3", ServingStep("decode", 3)),
-        ("execute_diffusion_1_256x256", ServingStep("diffusion", 1)),
-        ("step[DECODE bs=32]", ServingStep("decode", 32, 32)),
-        ("step[EXTEND bs=15 toks=15360]", ServingStep("prefill", 15, 15360)),
-        ("execute_model", None),
-        ("step", None),
-    ],
+    "name", ["execute_model", "step", "step 3", "decode", "decode[x]", "aten::step[0]", "prefill_cache", ""]
 )
-def test_serving_step_names(name, expected):
-    assert serving_step(name) == expected
+def test_other_names_are_no_serving_steps(name):
+    assert serving_step(name) is None
+
+
+def test_what_an_inner_annotation_adds_to_the_outer_one():
+    outer = serving_step("execute_new_0_cached_32")
+    assert outer.filled(serving_step("step[DECODE bs=32 g_sq=32 g_sk=70]")) == ServingStep(
+        "decode", 32, 32, None, 0, 0, 70, 70
+    )
+    assert outer.filled(serving_step("step[DECODE bs=16]")) == outer  # a part of the batch
+    assert serving_step("execute_x_generation_").filled(outer) == outer
+
+
+def test_scopes_of_a_model_runner_are_steps(tmp_path):
+    events = []
+    for at in (0, 1000, 2000):
+        for name, start, end in (
+            ("gpu_model_runner: preprocess", 0, 100),
+            ("gpu_model_runner: forward", 110, 300),
+            ("gpu_model_runner: postprocess", 310, 320),
+            ("gpu_model_runner: sample", 400, 500),
+        ):
+            events.append(slice_(name, "user_annotation", at + start, end - start))
+        events += launches(at + 120)
+    frame = rank_of(tmp_path, events).iterations
+    assert columns(frame, "start_ns", "source", "phase") == [
+        (start * 1000, "serving step", "unknown") for start in (0, 1000, 2000)
+    ]
+    assert frame["host_end_ns"].tolist() == [500_000, 1_500_000, 2_500_000]
 
 
 def test_serving_steps_announced_twice_count_once(tmp_path):
