@@ -32,6 +32,7 @@ __all__ = [
     "clock_of_job",
     "contradicted",
     "host_windows",
+    "membership_windows",
     "retimed",
     "tiled",
     "timed",
@@ -138,7 +139,7 @@ def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) 
         begin = np.asarray(columns["host_start_ns"], np.int64)
         end, ended = (np.asarray(columns[name], np.int64) for name in ("host_end_ns", "recorded_until_ns"))
         # a ProfilerStep ends when the program says so; other spans leave out what follows them
-        spans = not str(columns["source"][0]).startswith("ProfilerStep") if len(run) else False
+        spans = len(run) > 0 and not _by_profiler(columns["source"])
         is_open = _is_last(run) & ((ended < end) | (spans and _are_apart(begin, end, run)))
     return {
         "clock": pd.array([clock] * len(run), dtype="str"),
@@ -170,6 +171,22 @@ def host_windows(frame: pd.DataFrame) -> Int64:
     """When the host is in each iteration of a frame as `timed` returns it, whatever times it: int64[n, 2]."""
     begin, until = (frame[name].to_numpy(np.int64) for name in ("host_start_ns", "recorded_until_ns"))
     return np.column_stack([begin, tiled(begin, until, frame["run"].to_numpy(np.int64))])
+
+
+def membership_windows(frame: pd.DataFrame) -> tuple[Int64, Int64]:
+    """From when to when what the host does and launches belongs to each iteration that it announces.
+
+    What lies between two belongs to the first. But the short time between two ProfilerSteps is the profiler's
+    own, which ends one record and begins the next.
+    """
+    begin, end, run = (frame[name].to_numpy(np.int64) for name in ("start_ns", "end_ns", "run"))
+    if not len(run) or (_by_profiler(frame["source"]) and not _are_apart(begin, end, run)):
+        return begin, end
+    return begin, tiled(begin, end, run)
+
+
+def _by_profiler(source: Iterable[Any]) -> bool:
+    return str(next(iter(source))).startswith("ProfilerStep")
 
 
 def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64) -> list[int]:

@@ -24,7 +24,14 @@ from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
-from hta_widgets.trace.iteration_clock import Clock, contradicted, host_windows, retimed, timed
+from hta_widgets.trace.iteration_clock import (
+    Clock,
+    contradicted,
+    host_windows,
+    membership_windows,
+    retimed,
+    timed,
+)
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_events import RankEvents
@@ -702,7 +709,7 @@ class RankTrace:
         return iteration
 
     def _find_iteration(self, frame: pd.DataFrame) -> Int32:
-        starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
+        starts, ends = membership_windows(frame)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
         at[self.earlier_work] = -1

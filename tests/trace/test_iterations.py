@@ -53,6 +53,33 @@ def test_less_than_half_of_the_work_means_a_step_was_cut(tmp_path, launched, cut
     assert rank.iterations["partial"].tolist() == [cut, False, False, cut]
 
 
+@pytest.mark.parametrize(
+    ("mark", "between", "member"),
+    [
+        ("train_batch", 100, 0),  # work between two annotations is of the first, as the time between them is
+        ("train_batch", 1, 0),
+        ("ProfilerStep#{}", 100, 0),
+        ("ProfilerStep#{}", 1, -1),  # the profiler's own, which ends one record and begins the next
+    ],
+)
+def test_what_is_launched_between_two_marks_belongs_to_the_first(tmp_path, mark, between, member):
+    period = 200
+    events = [slice_(mark.format(k), "user_annotation", period * k, period - between) for k in range(4)]
+    for k in range(4):
+        for place, at in enumerate((10, 20, 30, period - between + between / 2)):
+            number = 10 * k + place + 1
+            events.append(
+                slice_("cudaLaunchKernel", "cuda_runtime", period * k + at, 0.2, correlation=number)
+            )
+            events.append(kernel("gemm", period * k + at + 5, 3, correlation=number))
+    rank = rank_of(tmp_path, events)
+    late = rank.launch[rank.is_device][3::4]
+    assert rank.iteration[rank.is_device].reshape(4, 4)[:3].tolist() == [
+        [k] * 3 + [k if member == 0 else -1] for k in range(3)
+    ]
+    assert (rank.iteration[late] == rank.iteration[rank.is_device][3::4]).all()
+
+
 def test_device_rows_belong_to_the_step_that_launched_them(tmp_path):
     rank = rank_of(
         tmp_path,
