@@ -88,7 +88,12 @@ class Where:
             say(
                 "{place} ({share}){around}",
                 place=place_claim(
-                    "most_idle_in" if mostly else "idle_in", place.name, self.rank, cause=self.cause, nth=nth
+                    "most_idle_in" if mostly else "idle_in",
+                    place.name,
+                    self.rank,
+                    place.within,
+                    cause=self.cause,
+                    nth=nth,
                 ),
                 share=self._part("idle_in_call", place.idle_ns, call=place.name),
                 around=around_text(self.rank, place.name, place.within),
