@@ -122,7 +122,17 @@ def tiny_kernels(inputs: Inputs, where: Where) -> str:
 
 
 def device_wait(inputs: Inputs, where: Where) -> str:
-    """What orders streams; where there is but one, what else may hold work back."""
+    """What orders graphs or streams; on the only stream, what else may hold work back."""
+    if where.of_graphs and where.in_replays_ns >= where.between_replays_ns:
+        return (
+            "These pauses lie inside of graphs: their kernels wait for other nodes. Look at how they were "
+            "captured (branches, copies, host functions), and at other processes on the device."
+        )
+    if where.of_graphs:
+        return (
+            "The next graph is queued already, so the host is not late: the device takes this long from one "
+            "replay to the next. Capture more of the work in one graph, so that there are fewer of them."
+        )
     if not inputs.has_streams:
         return (
             "All work is recorded on one stream, so none of it waits for another: look for code that is "
