@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta_widgets.analysis.findings.compiled import device_compiled, engine_switch, host_compiled
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay.host_points import ALLOCATES
@@ -84,7 +85,7 @@ def _late_host(inputs: Inputs, where: Where) -> str:
         place = _first(where) if where.places else "what the host does in the longest gap"
         return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."
     if not where.places:
-        return _less_host_work(inputs)
+        return _less_host_work(inputs, where)
     if ALLOCATES.search(where.places[0].name):
         return KEEP_MEMORY
     if where.long:
@@ -96,7 +97,7 @@ def _late_host(inputs: Inputs, where: Where) -> str:
     around = (where.places[0].name, *where.places[0].within)
     remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
-    return f"{first} {_less_host_work(inputs)}"
+    return f"{first} {_less_host_work(inputs, where)}"
 
 
 def launch_bound(inputs: Inputs, where: Where) -> str:
@@ -115,13 +116,23 @@ def launch_bound(inputs: Inputs, where: Where) -> str:
 
 def tiny_kernels(inputs: Inputs, where: Where) -> str:
     """Fewer and larger kernels."""
-    if inputs.is_compiled or not inputs.has_graphs:
+    if not inputs.has_graphs or device_compiled(inputs, where.rank, where.idle):
         return "Run fewer, larger kernels: a larger batch gives each more to do."
     return "Run fewer, larger kernels: torch.compile fuses small ones; a larger batch gives each more to do."
 
 
 def device_wait(inputs: Inputs, where: Where) -> str:
-    """What orders streams; where there is but one, what else may hold work back."""
+    """What orders graphs or streams; on the only stream, what else may hold work back."""
+    if where.of_graphs and where.in_replays_ns >= where.between_replays_ns:
+        return (
+            "These pauses lie inside of graphs: their kernels wait for other nodes. Look at how they were "
+            "captured (branches, copies, host functions), and at other processes on the device."
+        )
+    if where.of_graphs:
+        return (
+            "The next graph is queued already, so the host is not late: the device takes this long from one "
+            "replay to the next. Capture more of the work in one graph, so that there are fewer of them."
+        )
     if not inputs.has_streams:
         return (
             "All work is recorded on one stream, so none of it waits for another: look for code that is "
@@ -134,10 +145,10 @@ def device_wait(inputs: Inputs, where: Where) -> str:
 
 
 def _first(where: Where) -> str:
-    return brief(short_place(where.places[0].name))
+    return brief(short_place(where.places[0].name, where.places[0].within))
 
 
-def _less_host_work(inputs: Inputs) -> str:
+def _less_host_work(inputs: Inputs, where: Where) -> str:
     if not inputs.has_graphs:
         return (
             "Cut the host's work per step: fewer and larger operations, or work of Python in another process."
@@ -146,10 +157,12 @@ def _less_host_work(inputs: Inputs) -> str:
         return (
             "Cut the host's work between graphs: capture more of the step, or prepare the next one earlier."
         )
-    if inputs.is_compiled:
+    if switch := engine_switch(inputs):
+        return f"Unless something keeps it eager, {switch}."
+    if host_compiled(inputs, where.rank, where.idle):
         return (
-            'Cut the host\'s work around the compiled code: CUDA graphs (mode="reduce-overhead"), fewer '
-            "graph breaks, or work of Python in another process."
+            'Cut the host\'s work in and around the compiled code: CUDA graphs (mode="reduce-overhead"), '
+            "fewer graph breaks, or work of Python in another process."
         )
     return (
         "Cut the host's work per step: torch.compile, CUDA graphs, fewer and larger operations, or work of "

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.causes import named
-from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -66,17 +67,18 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
 
 def around_text(rank: int, name: str, wider: Iterable[str]) -> Text:
     """` in nn.Module: Norm_0 at train.py(12): step`: the narrowest of these around a call of that name."""
-    said = NOTHING_SAID
+    said, wider = NOTHING_SAID, tuple(wider)
     for word, pattern in (("in", MODULE), ("at", _OWN_LINE)):
         found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
-        place = "" if pattern.search(name) else next(found, "")
+        told = pattern.search(name) or INDUCTOR_FILE.search(name)  # that is named by its module
+        place = "" if told else next(found, "")
         said += _place(word, place_claim("around", place, rank, call=name, kind=word))
     return said
 
 
-def place_claim(measure: str, name: str, rank: int, /, **about: Any) -> Claim:
-    """A call of the host, named as short as it stays telling."""
-    return Claim(measure, name, "name", ranks=(rank,), about=about, shown=brief(short_place(name)))
+def place_claim(measure: str, name: str, rank: int, /, within: tuple[str, ...] = (), **about: Any) -> Claim:
+    """A call of the host, named as short as it stays telling; `within`: wider calls around it."""
+    return Claim(measure, name, "name", ranks=(rank,), about=about, shown=brief(short_place(name, within)))
 
 
 def line_claim(rank_trace: RankTrace, calls: Int64, **about: Any) -> Claim:
@@ -127,3 +129,17 @@ def nearest(
         found[here] = call[here]
         call = np.where((call >= 0) & (found < 0), rank_trace.parent[call], -1)
     return found
+
+
+def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+    """Whether each row begins in one of these calls, on its thread."""
+    inside = np.zeros(len(rows), np.bool_)
+    if not len(calls):
+        return inside
+    for thread in np.unique(rank_trace.thread[calls]).tolist():
+        mine = calls[rank_trace.thread[calls] == thread]
+        spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+        there = np.flatnonzero(rank_trace.thread[rows] == thread)
+        start = rank_trace.start[rows[there]]
+        inside[there] = spans.within_each(np.stack([start, start + 1], axis=1)) > 0
+    return inside

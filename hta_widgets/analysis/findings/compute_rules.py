@@ -12,11 +12,10 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.findings.callers import callers_text
+from hta_widgets.analysis.findings.callers import begins_in, callers_text
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
 from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
 from hta_widgets.analysis.replay import edits

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, shorter
 from hta_widgets.analysis.findings.waiting import evidence_of

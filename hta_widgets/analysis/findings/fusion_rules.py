@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hta_widgets.analysis.core.claim import say
+from hta_widgets.analysis.findings.compiled import MOST, compiled_part, compiles
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
@@ -26,10 +27,12 @@ def pointwise_chains(inputs: Inputs) -> Finding | None:
         "torch.compile makes one kernel of each chain; for norms and rotary embeddings there are fused ones "
         "(F.rms_norm, F.layer_norm, those of the library of the model)."
     )
-    if inputs.is_compiled:
+    if compiled_part(inputs, found.worst, found.rows) >= MOST:
+        advice = "These kernels are compiled, but apart: use fused norms and activations there."
+    elif inputs.of(found.worst, compiles):
         advice = (
-            "torch.compile runs already: bring these operators into its graphs (TORCH_LOGS=graph_breaks "
-            "tells what is left out), or use fused norms and activations."
+            "torch.compile runs already, but not for these operators: bring them into its graphs (TORCH_LOGS="
+            "graph_breaks tells what is left out), or use fused norms and activations."
         )
     return found.finding(
         inputs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from hta_widgets.analysis.idle.causes import (
     blocked_threads,
     is_data_loading,
     is_synchronising,
+    named,
 )
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
@@ -49,6 +51,8 @@ class Where:
         shown_by: an event that shows why: a call that is open then, or else what ends it; None if nothing.
         drained_ns: how much of it lies in gaps that begin while the host waits for the device.
         drained_by: the call in which it waits before most of that; "" if that is less than half of the time.
+        in_replays_ns, between_replays_ns: how much of it lies in replays of graphs, and right before one that
+            is queued already.
     """
 
     cause: str
@@ -60,6 +64,8 @@ class Where:
     shown_by: int | None
     drained_ns: int = 0
     drained_by: str = ""
+    in_replays_ns: int = 0
+    between_replays_ns: int = 0
 
     @property
     def longest_ns(self) -> int:
@@ -88,7 +94,12 @@ class Where:
             say(
                 "{place} ({share}){around}",
                 place=place_claim(
-                    "most_idle_in" if mostly else "idle_in", place.name, self.rank, cause=self.cause, nth=nth
+                    "most_idle_in" if mostly else "idle_in",
+                    place.name,
+                    self.rank,
+                    place.within,
+                    cause=self.cause,
+                    nth=nth,
                 ),
                 share=self._part("idle_in_call", place.idle_ns, call=place.name),
                 around=around_text(self.rank, place.name, place.within),
@@ -111,11 +122,27 @@ class Where:
                 share=self._part("idle_drained", self.drained_ns),
                 call=place_claim("drained_by", self.drained_by, self.rank, cause=self.cause),
             )
+        if self.of_graphs:
+            place, ns = max(("inside", self.in_replays_ns), ("between", self.between_replays_ns), key=_second)
+            where += say(
+                "; {share} of it {place} replays of graphs",
+                share=self._part(f"idle_{place}_replays", ns),
+                place=place,
+            )
         return where
+
+    @property
+    def of_graphs(self) -> bool:
+        """Whether half of it or more lies in replays of graphs, or between them."""
+        return self.in_replays_ns + self.between_replays_ns >= MOST * self.idle.length
 
     def _part(self, measure: str, idle_ns: int, **about: str) -> Claim:
         share, about = 100.0 * idle_ns / self.idle.length, {"cause": self.cause, **about}
         return Claim(measure, share, "%", "idle_by_cause", (self.rank,), about)
+
+
+def _second(pair: tuple[str, int]) -> int:
+    return pair[1]
 
 
 @dataclass(frozen=True)
@@ -152,6 +179,8 @@ _BETWEEN = _Cause(
     "kernel_wait", "between one queued kernel and the next", advice.tiny_kernels, waits_for_host=False
 )
 _WAIT = _Cause("device_wait", "although work is launched", advice.device_wait, waits_for_host=False)
+
+_GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
 
 # Where it matters whether the host could have been ahead.
 _HOST_AHEAD = (_HOST, _LAUNCH)
@@ -284,8 +313,23 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         recorded,
         gap,
         None if row < 0 else int(rank_trace.event_id[row]),
-        *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else ()),
+        *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else (0, "")),
+        *(_replays(rank_trace, idle, part) if cause is _WAIT else (0, 0)),
     )
+
+
+def _replays(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, int]:
+    """`in_replays_ns` and `between_replays_ns` of a part of the idle time."""
+    graph = named(rank_trace, _GRAPH_LAUNCH.match)
+    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    begins = np.full(rank_trace.n, np.iinfo(np.int64).max)
+    np.minimum.at(begins, rank_trace.launch[work], rank_trace.start[work])
+    row = idle.next_row[np.searchsorted(idle.gaps.end, part.end)]
+    launch = rank_trace.launch[row]
+    of_graph = (launch >= 0) & graph[launch]
+    first = begins[launch] == rank_trace.start[row]
+    lengths = part.end - part.start
+    return int(lengths[of_graph & ~first].sum()), int(lengths[of_graph & first].sum())
 
 
 def _drained(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, str]:

@@ -52,9 +52,6 @@ Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
 _DDP = re.compile(r"^DistributedDataParallel\.|^torch\.distributed\.ddp\.reducer")
 _FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
-_COMPILED = re.compile(
-    r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
-)
 _LOADS_ITSELF = re.compile("_SingleProcessDataLoaderIter")
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
@@ -277,34 +274,29 @@ class Inputs:
         return Workloads({rank: self.of(rank, _launched) for rank in ranks})
 
     @cached_property
-    def is_compiled(self) -> bool:
-        """Whether code of torch.compile runs already: regions or kernels of its compiler are recorded."""
-        return self._any_name(_COMPILED)
-
-    @cached_property
     def has_ddp(self) -> bool:
         """Whether DDP recorded ranges of its own."""
-        return self._any_name(_DDP)
+        return self.any_name(_DDP)
 
     @cached_property
     def has_fsdp(self) -> bool:
         """Whether FSDP recorded ranges of its own."""
-        return self._any_name(_FSDP)
+        return self.any_name(_FSDP)
 
     @cached_property
     def loads_in_the_loop(self) -> bool:
         """Whether the DataLoader has no workers."""
-        return self._any_name(_LOADS_ITSELF)
+        return self.any_name(_LOADS_ITSELF)
 
     @cached_property
     def replays_graphs(self) -> bool:
         """Whether captured graphs are launched already."""
-        return self._any_name(_GRAPH_LAUNCH)
+        return self.any_name(_GRAPH_LAUNCH)
 
     @cached_property
     def has_graphs(self) -> bool:
         """Whether the runtime is one that has graphs of kernels: CUDA's or HIP's."""
-        return self._any_name(_RUNTIME)
+        return self.any_name(_RUNTIME)
 
     @cached_property
     def has_operators(self) -> bool:
@@ -389,7 +381,8 @@ class Inputs:
             return ""
         return "Record and mark more steps first, to see whether it is the same rank in all of them. "
 
-    def _any_name(self, pattern: re.Pattern[str]) -> bool:
+    def any_name(self, pattern: re.Pattern[str]) -> bool:
+        """Whether anything is recorded whose name holds this."""
         return any(self.of(rank, _has_name, pattern) for rank in self.trace.ranks_of(self.scope))
 
     @cached_property

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest, open_in, place_claim
+from hta_widgets.analysis.findings.compiled import compiles
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
@@ -92,7 +93,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
         "Some code is compiled, but not this: look for graph breaks around these modules (TORCH_LOGS="
         "graph_breaks), and leave out Python between their operators: loops, checks, hooks, tensors made on "
         "the host."
-        if inputs.is_compiled
+        if inputs.of(rank, compiles)
         else "torch.compile the model, or the part that these modules are in; else leave out Python between "
         "their operators: loops, checks, hooks, tensors made on the host. New shapes are compiled again.",
         "idle_breakdown",

@@ -16,6 +16,7 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.advice import KEEP_MEMORY
+from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -265,20 +266,6 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
         counted = launch[begins_in(rank_trace, launch, rows)]
     per_step = count_in_each(rank_trace, counted, inputs.scope.iterations or ())
     return int(np.median(per_step)) if per_step else 0
-
-
-def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
-    """Whether each row begins in one of these calls, on its thread."""
-    inside = np.zeros(len(rows), np.bool_)
-    if not len(calls):
-        return inside
-    for thread in np.unique(rank_trace.thread[calls]).tolist():
-        mine = calls[rank_trace.thread[calls] == thread]
-        spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
-        there = np.flatnonzero(rank_trace.thread[rows] == thread)
-        start = rank_trace.start[rows[there]]
-        inside[there] = spans.within_each(np.stack([start, start + 1], axis=1)) > 0
-    return inside
 
 
 def _open(inputs: Inputs, rank: int, calls: Int64) -> Intervals:

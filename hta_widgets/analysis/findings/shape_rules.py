@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hta_widgets.analysis.core.claim import say
+from hta_widgets.analysis.findings.compiled import MOST, compiled_part
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
@@ -33,7 +34,8 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
     product = f"{times}[{most.rows:,}, {most.inner:,}] x [{most.inner:,}, {most.columns:,}]"
     sizes = " and ".join(f"{size:,}" for size in most.odd)
     states = AboutEvent(rank_trace, most.row)
-    pads = "" if inputs.is_compiled else "; torch.compile pads the factors of products by itself"
+    is_compiled = compiled_part(inputs, found.worst, rows) >= MOST
+    pads = "" if is_compiled else "; torch.compile pads the factors of products by itself"
     return found.finding(
         inputs,
         say(

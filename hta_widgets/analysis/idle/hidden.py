@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["hidden_by_host"]
 
 _COPY_SLACK, _SHARED = 1_000, 2
-"""A blocking copy may be stamped as done this much after its call, ns, or runs for most of it (`host_edges`)."""
+"""A blocking copy may be stamped as done this much after its call, ns, or runs for half of it and more."""
 
 
 @memoize_per_rank(last=8)

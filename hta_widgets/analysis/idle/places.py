@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Place", "host_places", "recorded_by_host", "short_place"]
+__all__ = ["INDUCTOR_FILE", "Place", "host_places", "recorded_by_host", "short_place"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -37,6 +37,9 @@ _MENTIONED = 0.1
 _MOST_PLACES = 3
 _CANDIDATES = 256
 _THREADS = 16  # that launch: few do
+INDUCTOR_FILE: Final = re.compile(r"(?:^|/)c[a-z2-7]{40,60}\.py\(\d+\): ")
+"""Code that torch.compile wrote, in a file named by its hash."""
+_MODULE = re.compile(r"^nn\.Module: (.+?)(?:_\d+)?$")
 _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 
@@ -128,8 +131,14 @@ def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, w
     return recorded
 
 
-def short_place(name: str) -> str:
-    """A name as short as it stays telling: a Python frame without its folders, an object without address."""
+def short_place(name: str, within: Iterable[str] = ()) -> str:
+    """A name as short as it stays telling: a Python frame without its folders, an object without address.
+
+    Code that torch.compile wrote is named by the module that it is of, the narrowest of the calls around it.
+    """
+    if INDUCTOR_FILE.search(name):
+        module = next((found[1] for each in within if (found := _MODULE.match(each))), "")
+        return f"compiled graph of {module}" if module else "compiled graph"
     frame = _FRAME.match(name)
     return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name)
 

@@ -36,8 +36,8 @@ CLOCK_SLACK = 500
 COPY_SLACK = 1_000
 """A blocking copy may be stamped as done this much after its call, ns."""
 SHARED = 2
-"""A call also blocks for a copy that runs for one part of both in so many: the device still has the last piece
-of pageable memory to take when the call, which has read all of it, returns."""
+"""A call also blocks for a copy that runs for one part of both in so many: the device still has the last of
+pageable memory to take when the call, which has read all of it, returns."""
 RETURN = 3_000
 """A synchronising call returns about this long after what it waits for, ns."""
 

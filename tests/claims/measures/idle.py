@@ -372,3 +372,24 @@ def of_pauses(job: Job, stated: Stated) -> str:
     named = the_rank(job, stated).named(str(stated.value))
     within = any(overlap([window], each.window) for window, _ in found for each in named)
     return "" if within or str(stated.value) == "Python GC" else "it is open in no pause"
+
+
+# Replays of graphs
+
+
+@check("idle_inside_replays")
+@check("idle_between_replays")
+def idle_of_replays(job: Job, stated: Stated) -> str:
+    """What ends the gap is launched by a graph, and is not the first, or the first, of that replay."""
+    rank, share = the_rank(job, stated), 0
+    found = idle_of(rank, stated.about["cause"])
+    for piece in found:
+        ends = [work for work in rank.work if piece.end <= work.start and work.end > work.start]
+        work = min(ends, key=lambda work: (work.start, _called(rank, work)))
+        call = rank.launch(work)
+        if call is not None and "GraphLaunch" in call.name:
+            first = min(each.start for each in rank.work if each.correlation == work.correlation)
+            inside = first < work.start
+            share += (piece.end - piece.start) * (inside == (stated.measure == "idle_inside_replays"))
+    whole = sum(piece.end - piece.start for piece in found)
+    return "" if apart(stated) else close(stated, 100.0 * share / max(whole, 1), 0.02, 1.0)
