@@ -50,9 +50,9 @@ def short_kernel_name(name: str, length: int = _LENGTH) -> str:
     """A kernel's name in at most `length` characters, by what tells it from others.
 
     Names that fit are returned as they are, but read back where the recorder left that out. Of a longer C++
-    name the return type, parameters and library namespaces go, and of the template arguments the function that
-    is applied and its type stay; of a GEMM's name the tile and types stay. What is still too long loses its
-    middle.
+    name the return type, parameters and library namespaces go, and of the template arguments the function
+    that is applied and its type stay; of a GEMM's name the tile and types stay. What is still too long loses
+    its middle.
     """
     name = demangled(name)
     if len(name) <= length:

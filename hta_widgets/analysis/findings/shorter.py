@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, S
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
 from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
@@ -190,6 +190,9 @@ def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     return work.within(rank_trace.windows(inputs.scope))
 
 
+_STATE: Final = "state the peaks of the device by hta_widgets.analysis.register_peaks."
+
+
 def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     """The peaks of the devices of these ranks.
 
@@ -198,10 +201,10 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     """
     found = [inputs.of(rank, peaks_of) for rank in ranks]
     if not found or found[0] is None or any(peaks != found[0] for peaks in found):
+        named = any(recorded_name(inputs.trace.rank(rank)) for rank in ranks)
         raise MissingDataError(
-            "name of the device",
-            "Record with a version of PyTorch that writes deviceProperties, or state the peaks of the device "
-            "by hta_widgets.analysis.register_peaks.",
+            "device with a known datasheet" if named else "name of the device",
+            _STATE if named else f"Record with a PyTorch that writes deviceProperties, or {_STATE}",
             why,
         )
     return found[0]

@@ -199,9 +199,9 @@ WAVES = ("aten::mm", LARGE, GEMM, 6000 * US, launch(256))
         (steps(*WAVES), A100, {"numSms": 108}, FILLED, "limits of the device"),
         (steps(*WAVES[:4], {}), A100, LIMITS, FILLED, "occupancy of kernels"),
         (steps(*WAVES, dtype=None), A100, LIMITS, FILLED, "shapes of operators"),
-        (steps(*WAVES), "of no datasheet", LIMITS, FILLED, "name of the device"),
+        (steps(*WAVES), "of no datasheet", LIMITS, FILLED, "device with a known datasheet"),
         (steps(*TINY, dtype=None), A100, LIMITS, SMALL, "shapes of operators"),
-        (steps(*TINY), "of no datasheet", LIMITS, SMALL, "name of the device"),
+        (steps(*TINY), "of no datasheet", LIMITS, SMALL, "device with a known datasheet"),
     ],
     ids=["no limits", "no occupancy", "no shapes", "no peaks", "tiny, no shapes", "tiny, no peaks"],
 )
