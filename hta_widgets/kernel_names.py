@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import takewhile
 
+from hta_widgets.demangling import demangled
+
 __all__ = ["NAME_COLUMNS", "short_kernel_name", "short_kernel_names"]
 
 # Columns of answers that hold names of events: tables show the short ones.
@@ -47,10 +49,12 @@ _BUILD = re.compile(r"_(?:execute|segment_k_off|kernel|5x|cublas|warpgroupsize[\
 def short_kernel_name(name: str, length: int = _LENGTH) -> str:
     """A kernel's name in at most `length` characters, by what tells it from others.
 
-    Names that fit are returned as they are. Of a longer C++ name the return type, parameters and library
-    namespaces go, and of the template arguments the function that is applied and its type stay; of a GEMM's
-    name the tile and types stay. What is still too long loses its middle.
+    Names that fit are returned as they are, but read back where the recorder left that out. Of a longer C++
+    name the return type, parameters and library namespaces go, and of the template arguments the function
+    that is applied and its type stay; of a GEMM's name the tile and types stay. What is still too long loses
+    its middle.
     """
+    name = demangled(name)
     if len(name) <= length:
         return name
     tensile, frame = _TENSILE.match(name), _FRAME.search(name)

@@ -15,6 +15,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.demangling import demangled
+
 
 class EventClass(IntEnum):
     """Classes of events, the same in tables, colours and browser. The numbers are part of the interface."""
@@ -269,7 +271,7 @@ def _classified(category: str, name: str, rules: tuple[Rule, ...]) -> tuple[Even
         # Template and call arguments name other functions (a compute kernel may be instantiated with a
         # functor called all_reduce), so the built-in rules see only the function's own name. An operator has
         # no arguments: its parentheses belong to the name, as in `enumerate(DataLoader)#...`.
-        text, built_in = (own_name(name), DEVICE_RULES) if kind.device else (name, OPERATOR_RULES)
+        text, built_in = (own_name(demangled(name)), DEVICE_RULES) if kind.device else (name, OPERATOR_RULES)
         for rule in built_in:
             if rule.pattern.search(text):
                 return rule.event_class, True

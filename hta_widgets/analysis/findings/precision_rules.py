@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
@@ -23,9 +24,11 @@ from hta_widgets.analysis.findings.shorter import (
     running,
 )
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
+from hta_widgets.analysis.kernels.peaks import compute_capability, peaks_of_rank, recorded_name
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.formatting import significant
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import percent, significant
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
@@ -37,43 +40,100 @@ _FASTER: Final = 2.0
 """16 bits are half the bytes of fp32: also a product that waits for memory takes half the time. More would be
 a guess: how far a product is from the memory's limit depends on its shape."""
 
+_MOSTLY_PCT = 50.0
+"""Above it, what the units of the others are does not tell whether fp32 costs time."""
+
+_VOLTA, _AMPERE = (7, 0), (8, 0)
+# Turing without tensor cores.
+_WITHOUT_CORES = re.compile(r"\bGTX\b|\bT(?:400|600|1000|1200)\b|\bMX\d{3}\b")
+
 _FULL: Final = ("simt_fp32", "tensor_fp32")
 _TF32: Final = ("tensor_tf32",)
 _Units = tuple[str, ...]
 
 
 def fp32_units(inputs: Inputs) -> Finding | None:
-    """Matrix products in full fp32, on a device whose tensor cores multiply 16 bits several times as fast."""
-    share, lost = _share(inputs, _FULL)
+    """Matrix products in full fp32, on a device whose tensor cores multiply 16 bits several times as fast.
+
+    Without the datasheet of a device of NVIDIA, its compute capability says whether it has such cores.
+    """
+    share, lost, unknown = _share(inputs, _FULL)
     if share <= _LEAST_PCT:
+        if unknown > _MOSTLY_PCT:
+            raise MissingDataError(
+                f"unit in the names of {percent(unknown)} of the kernels that multiply, by time",
+                "Look at the types of what these operators multiply (record_shapes=True).",
+                "kernels of other libraries do not name it",
+            )
         return None
-    why = "kernels multiply in full fp32; whether the device has faster units cannot be told"
-    peaks = known_peaks(inputs, inputs.temporal["rank"].tolist(), why)
-    fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
-    if fast is None or not full or fast < _FASTER * full:
+    ranks = inputs.temporal["rank"].tolist()
+    cores = {inputs.of(rank, _tensor_cores) for rank in ranks}
+    if len(cores) > 1 or None in cores:
+        known_peaks(
+            inputs, ranks, "kernels multiply in full fp32; whether the device has faster units is unknown"
+        )
+        return None
+    found = cores.pop()
+    if not found:
         return None
     scaled = "" if only_forward(inputs) else " and a GradScaler"
     advice = f"torch.autocast with torch.float16{scaled}, which suits models that tolerate 16 bits."
-    if "tensor_tf32" in peaks.tflops:
+    if found == "tf32":
         advice = (
             'torch.set_float32_matmul_precision("high") is one line: fp32 tensors, multiplied as TF32 with '
             "10 bits of mantissa. torch.autocast with torch.bfloat16 also halves the memory traffic."
         )
-    elif "AMD" in peaks.source:
+    elif found == "bf16":
         advice = "torch.autocast with torch.bfloat16, which also halves the memory traffic."
-    ranks = inputs.temporal["rank"].tolist()
-    rate = Claim("rate_of_16_bits", fast / full, "x", "", tuple(ranks), shown=significant(fast / full))
-    cores = say(
+    return _finding(inputs, _FULL, share, lost, "in full fp32", _of_cores(inputs, ranks), advice)
+
+
+def _tensor_cores(inputs: Inputs, rank: int) -> str | None:
+    """What the device of a rank multiplies faster than fp32: "tf32" and 16 bits, "bf16", "fp16"; "": nothing.
+
+    None where neither its peaks nor its compute capability is known.
+    """
+    rank_trace = inputs.trace.rank(rank)
+    peaks, capability = peaks_of_rank(rank_trace), compute_capability(rank_trace)
+    if peaks is not None:
+        fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
+        if fast is None or not full or fast < _FASTER * full:
+            return ""
+        return "tf32" if "tensor_tf32" in peaks.tflops else "bf16" if "AMD" in peaks.source else "fp16"
+    if capability is None:
+        return None
+    if capability < _VOLTA or _WITHOUT_CORES.search(recorded_name(rank_trace)):
+        return ""
+    return "tf32" if capability >= _AMPERE else "fp16"
+
+
+def _of_cores(inputs: Inputs, ranks: list[int]) -> Said:
+    """How much faster the tensor cores of these ranks' device are, as far as it is known."""
+    try:
+        peaks = known_peaks(inputs, ranks, "")
+    except MissingDataError:
+        name, capability = (ask(inputs.trace.rank(ranks[0])) for ask in (recorded_name, compute_capability))
+        assert isinstance(capability, tuple)
+        return say(
+            "This device{named} has compute capability {capability}, so it has tensor cores; how fast they "
+            "are is not known here.",
+            named=say(" ({name})", name=Claim("recorded_device", str(name), "name", "", tuple(ranks)))
+            if name
+            else "",
+            capability=Claim("compute_capability", "{}.{}".format(*capability), "name", "", tuple(ranks)),
+        )
+    full = max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
+    rate = peaks.tflops["tensor_16bit"] / full
+    return say(
         "Tensor cores of this device ({device}) multiply 16 bits at up to {rate} times that rate.",
         device=device_of(inputs, ranks),
-        rate=rate,
+        rate=Claim("rate_of_16_bits", rate, "x", "", tuple(ranks), shown=significant(rate)),
     )
-    return _finding(inputs, _FULL, share, lost, "in full fp32", cores, advice)
 
 
 def tf32_units(inputs: Inputs) -> Finding | None:
     """Matrix products in TF32: every device with TF32 multiplies 16 bits twice as fast."""
-    share, lost = _share(inputs, _TF32)
+    share, lost, _ = _share(inputs, _TF32)
     if share <= _LEAST_PCT:
         return None
     advice = "torch.autocast with torch.bfloat16"
@@ -144,14 +204,17 @@ def _multiplies(name: str, units: _Units) -> bool:
     return found.operation in MATRIX and found.unit in units
 
 
-def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float]]:
-    """Share (%) of the time of all matrix products that these units take; and by rank half of it, ns."""
+def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], float]:
+    """Share (%) of the time of all matrix products that these units take; by rank half of it, ns; and the
+    share of those whose unit is unknown."""
     total, by_rank = _kernels(inputs)
     products = [name for name in total.index if kernel_class(name).operation in MATRIX]
     slow = [name for name in products if kernel_class(name).unit in units]
     whole = float(total[products].sum())
     share = 100.0 * float(total[slow].sum()) / whole if whole else 0.0
-    return share, by_rank.loc[slow].sum() * (1 - 1 / _FASTER)
+    open_ = [name for name in products if kernel_class(name).unit is None]
+    unknown = 100.0 * float(total[open_].sum()) / whole if whole else 0.0
+    return share, by_rank.loc[slow].sum() * (1 - 1 / _FASTER), unknown
 
 
 def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:

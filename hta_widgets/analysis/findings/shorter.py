@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -189,6 +189,9 @@ def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     rank_trace = inputs.trace.rank(rank)
     work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     return work.within(rank_trace.windows(inputs.scope))
+
+
+_STATE: Final = "state the peaks of the device by hta_widgets.analysis.register_peaks."
 
 
 def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:

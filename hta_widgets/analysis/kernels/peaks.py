@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Peaks",
+    "compute_capability",
     "peaks_of",
     "peaks_of_rank",
     "recorded_name",
@@ -123,6 +124,17 @@ def recorded_name(rank_trace: RankTrace) -> str:
     return name.strip() if isinstance(name, str) else ""
 
 
+def compute_capability(rank_trace: RankTrace) -> tuple[int, int] | None:
+    """Of the NVIDIA device that a rank used, such as (8, 6); None where it is not recorded."""
+    found = {
+        (device.get("computeMajor"), device.get("computeMinor"))
+        for device in _used_devices(rank_trace)
+        if device.get("warpSize") != _AMD_WAVE and not _OF_AMD.search(str(device.get("name")))
+    }
+    major, minor = found.pop() if len(found) == 1 else (None, None)
+    return (major, minor) if type(major) is int and type(minor) is int else None
+
+
 def _used_devices(rank_trace: RankTrace) -> list[dict[str, Any]]:
     recorded: Any = rank_trace.metadata.get("deviceProperties")
     known = [device for device in recorded if isinstance(device, dict)] if isinstance(recorded, list) else []
@@ -196,6 +208,7 @@ _MODELS: tuple[tuple[re.Pattern[str], _Model], ...] = tuple(
     )
 )
 
+_OF_AMD = re.compile(r"\b(?:AMD|Radeon|Instinct|gfx\d)", re.IGNORECASE)
 _AMD_WAVE = 64  # threads of a wave; NVIDIA's warps have 32
 # Architecture and compute units, the most memory in bytes, and the model.
 _AMD = (

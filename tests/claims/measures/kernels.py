@@ -191,6 +191,18 @@ def device(job: Job, stated: Stated) -> str:
     return ""
 
 
+@check("recorded_device")
+@check("compute_capability")
+def recorded_device(job: Job, stated: Stated) -> str:
+    """The file says so."""
+    for rank in job.of(stated.ranks):
+        recorded = limits_of(job, rank.number)
+        capability = f"{recorded.get('computeMajor')}.{recorded.get('computeMinor')}"
+        if stated.value not in (str(recorded.get("name")).strip(), capability):
+            return f"{recorded.get('name')}, {capability}"
+    return ""
+
+
 @check("longest_product")
 def longest_product(job: Job, stated: Stated) -> str:
     """The operator has these inputs, and launches the longest of these kernels."""

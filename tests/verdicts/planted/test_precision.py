@@ -105,12 +105,49 @@ def test_other_programs_are_not_told_so(
 
 @pytest.mark.parametrize("device", [None, P100])
 def test_nothing_is_said_of_an_unknown_device(tmp_path: Path, device: str | None) -> None:
+    """Neither its datasheet nor its compute capability is known."""
     program = steps((FP32, 12), (ADD, 8))
     assert not told(tmp_path, program, device)
     rows = overview(opened(tmp_path, program(), device))
     gap = rows[rows["severity"] == OPEN].iloc[0]
-    missing = f"device of a known datasheet ({device} is none)" if device else "name of the device"
-    assert "on which units kernels multiply" in gap["text"] and f"no {missing}" in gap["text"]
+    assert (
+        "on which units kernels multiply" in gap["text"]
+        and ("datasheet" if device else "name of the device") in gap["text"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "advice"),
+    [
+        ("NVIDIA GeForce RTX 3060", (8, 6), "set_float32_matmul_precision"),
+        ("NVIDIA GeForce RTX 2080 Ti", (7, 5), "torch.float16"),
+        ("NVIDIA GeForce GTX 1660", (7, 5), ""),  # Turing without tensor cores
+        (P100, (6, 0), ""),
+    ],
+)
+def test_a_device_without_datasheet_has_a_compute_capability(
+    tmp_path: Path, name: str, capability: tuple[int, int], advice: str
+) -> None:
+    path = write(tmp_path / "trace.json", steps((FP32, 12), (ADD, 8))().events)
+    recorded = json.loads(path.read_text())
+    major, minor = capability
+    recorded["deviceProperties"] = [{"id": 0, "name": name, "computeMajor": major, "computeMinor": minor}]
+    path.write_text(json.dumps(recorded))
+    frame = overview(Trace.open(path, cache=False)).set_index("topic")
+    assert ("fp32_units" in frame.index) is bool(advice)
+    if advice:
+        assert f"({name}) has compute capability {major}.{minor}" in frame.loc["fp32_units", "text"]
+        assert advice in frame.loc["fp32_units", "suggestion"]
+
+
+def test_units_that_no_name_tells_are_not_checked(tmp_path: Path) -> None:
+    rows = overview(opened(tmp_path, steps(("triton_tem_fused_mm_0", 12), (ADD, 8))(), A100))
+    gaps = rows[(rows["severity"] == OPEN) & rows["text"].str.contains("on which units kernels multiply")]
+    assert gaps["text"].str.contains("unit in the names of 100 % of the kernels that multiply").all() and len(
+        gaps
+    )
+    absent = rows[rows["topic"] == "nothing_found"]["text"].iloc[0]
+    assert "multiplying in full fp32" not in absent
 
 
 def test_fsdp_is_advised_where_it_runs(tmp_path: Path) -> None:

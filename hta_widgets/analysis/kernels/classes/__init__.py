@@ -10,14 +10,16 @@ others          Triton, PyTorch's own kernels, and what multiplies nothing
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from hta_widgets.analysis.kernels.classes.amd import aiter, composable_kernel, miopen, tensile
 from hta_widgets.analysis.kernels.classes.attention import attention
 from hta_widgets.analysis.kernels.classes.nvidia_gemm import nvidia_gemm
 from hta_widgets.analysis.kernels.classes.others import other_product, pytorch, simple, triton
-from hta_widgets.analysis.kernels.classes.record import MATRIX, KernelClass
+from hta_widgets.analysis.kernels.classes.record import MATRIX, KernelClass, operand_of
 from hta_widgets.analysis.kernels.classes.templates import cudnn_engine, cutlass_template, simt_template
+from hta_widgets.demangling import demangled
 
 __all__ = ["MATRIX", "KernelClass", "kernel_class"]
 
@@ -33,5 +35,12 @@ _UNKNOWN = KernelClass()
 @lru_cache(maxsize=100_000)
 def kernel_class(name: str) -> KernelClass:
     """What the name of a kernel says about it; parts that it leaves open are None."""
+    found = _parsed(name)
+    if name.startswith("_Z"):  # some names tell more as they were recorded
+        found = max(_parsed(demangled(name)), found, key=lambda each: (bool(each.unit), bool(each.operation)))
+    return replace(found, operand=operand_of(name, found.unit)) if found.unit else found
+
+
+def _parsed(name: str) -> KernelClass:
     text = name[:_READ]
     return next((found for parse in _PARSERS if (found := parse(text)) is not None), _UNKNOWN)

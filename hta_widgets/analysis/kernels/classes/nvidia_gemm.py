@@ -22,7 +22,7 @@ from hta_widgets.analysis.kernels.units import Unit
 __all__ = ["nvidia_gemm"]
 
 _CORE = re.compile(
-    r"\b(?:cudnn_(?:infer_|train_)?)?("
+    r"(?:\b|\b_?\dx_)(?:cudnn_(?:infer_|train_)?)?("
     r"(?:trt_)?(?:maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell|sm\d{2,3}_xmma)_\w+"
     r"|nvjet_\w+|cutlass(?:3x)?_(?:sm)?(?:\d|tensorop|simt|wmma)\w+)"
 )

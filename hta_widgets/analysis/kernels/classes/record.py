@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["MATRIX", "UNIT_OF_TYPE", "KernelClass", "epilogue_of", "layout_of", "unit_of_types"]
+__all__ = ["MATRIX", "UNIT_OF_TYPE", "KernelClass", "epilogue_of", "layout_of", "operand_of", "unit_of_types"]
 
+_READ = 4096
 MATRIX = ("gemm", "convolution", "attention")
 """The operations that tensor cores are made for. A matrix times one vector (gemv) only waits for memory."""
 
@@ -32,6 +33,8 @@ class KernelClass:
         stages: how many tiles are on their way at once.
         epilogue: what the kernel can apply to the result, such as "bias+relu". Libraries also run such a
             kernel without using that.
+        operand: the type of what it multiplies: "fp64", "fp32", "tf32" (fp32 tensors, rounded), "fp16",
+            "bf16", "fp8", "int8", "fp4" or "int4".
     """
 
     library: str | None = None
@@ -43,6 +46,7 @@ class KernelClass:
     alignment: int | None = None
     stages: int | None = None
     epilogue: str | None = None
+    operand: str | None = None
 
 
 UNIT_OF_TYPE: dict[str, Unit] = {
@@ -64,6 +68,52 @@ def unit_of_types(types: Iterable[str]) -> Unit | None:
     """The tensor cores that multiply such operands: the wider type decides; None if one is unknown."""
     units = [UNIT_OF_TYPE.get(type_.lower()) for type_ in types]
     return next((unit for unit in _WIDEST_FIRST if unit in units), None) if None not in units else None
+
+
+_OPERAND_OF_UNIT = {
+    "simt_fp64": "fp64", "tensor_fp64": "fp64", "simt_fp32": "fp32", "tensor_fp32": "fp32",
+    "tensor_tf32": "tf32",
+}  # fmt: skip
+# Of units that multiply several types, the word that tells which; bf16 before fp16, whose words it holds.
+_OPERAND_WORDS: tuple[tuple[str, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tuple(
+    (unit, tuple((operand, re.compile(pattern)) for operand, pattern in words))
+    for unit, words in (
+        ("simt_fp16", (("fp16", ""),)),
+        (
+            "tensor_16bit",
+            (
+                (
+                    "bf16",
+                    r"(?i)bf(?:loat)?_?16|(?:^|_)Cijk_A[a-z]{3}_B[a-z]{3}_B|^nvjet_(?:sm\d+_)?t|gemm_tt",
+                ),
+                (
+                    "fp16",
+                    r"(?i)(?<!b)(?:fp|f|float_?)16|half|hmma|h(?:884|1688|16816)|(?:^|_)Cijk_A[a-z]{3}_B[a-z]{3}_H"
+                    r"|^nvjet_(?:sm\d+_)?h|[sh]884(?:gemm|cudnn)",
+                ),
+            ),
+        ),
+        (
+            "tensor_8bit",
+            (
+                (
+                    "fp8",
+                    r"(?i)e4m3|e5m2|fp8|(?<![a-z])f8|(?:^|_)Cijk_A[a-z]{3}_B[a-z]{3}_[FB]8|^nvjet_(?:sm\d+_)?[qr]",
+                ),
+                ("int8", r"(?i)(?:^|[^a-z])[usi]8|int8|i8816|i16832|_I8"),
+            ),
+        ),
+        ("tensor_4bit", (("fp4", r"(?i)e2m1|fp4|f4"), ("int4", r"(?i)(?:^|[^a-z])[usi]4|int4|i8832|i16864"))),
+    )
+)
+
+
+def operand_of(name: str, unit: Unit | None) -> str | None:
+    """The type that a kernel of this unit multiplies, as far as its name says it."""
+    if unit in _OPERAND_OF_UNIT:
+        return _OPERAND_OF_UNIT[unit]
+    words = next((words for known, words in _OPERAND_WORDS if known == unit), ())
+    return next((operand for operand, pattern in words if pattern.search(name[:_READ])), None)
 
 
 _EPILOGUES = {

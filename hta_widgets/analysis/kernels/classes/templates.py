@@ -43,6 +43,17 @@ _DIRECT = re.compile(
 )
 _SDPA = re.compile(r"\bcudnn_generated_\w*?sdpa_\w*?(?P<pass>fprop|bprop)_(?P<rest>\w+)")
 _CUDNN = re.compile(r"\b(?:cudnn(?:_infer|_train)?|cask_cudnn(?:_infer|_train)?|cask__5x_cudnn)::")
+_GROUPED = re.compile(
+    r"\b(?:conv2d_grouped_direct_kernel|[dw]grad2d_grouped_direct_kernel|conv2d_c1_k1_nc?hw?\w*"
+    r"|convolve_common_engine\w*?)(?:_(?=float_)|<(?:[^<>]*?, )??(?=float|double|__half))?"
+    r"(?P<type>float|double)?"
+)
+_OLD = re.compile(r"\bcudnn_convolve_(?:precomputed_)?(?P<sum>[sdh])gemm")
+_HMMA = re.compile(r"\b\w+_hmma_implicit_gemm_\w*?_(?P<tile>\d+x\d+x\d+)|xmma_cudnn::\w+_hmma_\w*traits")
+_WINOGRAD = re.compile(r"\bwinograd(?:_nonfused)?::\w+<(?P<type>\w+)")
+_BESIDE_CONVOLUTION = re.compile(
+    r"[wW]inograd|\bfft[12]d_|\bDSE::\w*fft|im2col|computeOffsets|\bflip_filter\b"
+)
 _OF_LETTER: dict[str, Unit] = {"s": "simt_fp32", "d": "simt_fp64", "h": "simt_fp16"}
 _LAYOUT_CHANGE = re.compile(r"(?:nchwToNhwc|nhwcToNchw|nchwToFold|nhwcAddPadding)", re.IGNORECASE)
 
@@ -60,8 +71,16 @@ def cudnn_engine(name: str) -> KernelClass | None:
         return KernelClass("cuDNN", "attention", unit_of_types(types[:1]) if types else None, tile)
     if _LAYOUT_CHANGE.search(name):
         return KernelClass("cuDNN", "layout")
-    if "winograd" in name or "fft2d_" in name or "im2col" in name or "computeOffsets" in name:
-        return KernelClass("cuDNN" if _CUDNN.search(name) or "fft2d_" in name else None, "convolution")
+    if found := _GROUPED.search(name):  # the types of input, weights and result
+        return KernelClass("cuDNN", "convolution", _SIMT_OF.get(found["type"] or ""))
+    if found := _OLD.search(name):
+        return KernelClass("cuDNN", "convolution", _OF_LETTER[found["sum"]])
+    if found := _HMMA.search(name):
+        return KernelClass("cuDNN", "convolution", "tensor_16bit", found["tile"])
+    if found := _WINOGRAD.search(name):
+        return KernelClass("cuDNN", "convolution", _SIMT_OF.get(found["type"] or ""))
+    if _BESIDE_CONVOLUTION.search(name):
+        return KernelClass("cuDNN" if _CUDNN.search(name) or "fft" in name else None, "convolution")
     if _CUDNN.search(name):
         return KernelClass("cuDNN", "normalization" if re.search(r"\bbn_|norm", name) else None)
     return None
