@@ -17,7 +17,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "METRICS", "TPOT_PHASES", "sentence", "serving_phases"]
+__all__ = ["ANALYSIS", "METRICS", "TPOT_PHASES", "phases_of", "sentence", "serving_phases"]
 
 METRICS: Final = {
     "time to first token": "vllm:time_to_first_token_seconds, sglang:time_to_first_token_seconds",
@@ -76,7 +76,11 @@ def serving_phases(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Raises:
         MissingDataError: no selected rank has steps that a server names.
     """
-    steps = serving_steps(trace, scope)
+    return phases_of(serving_steps(trace, scope))
+
+
+def phases_of(steps: pd.DataFrame) -> pd.DataFrame:
+    """The phases of some rows of `serving_steps`."""
     rows = [_row(group) for _, group in steps.groupby(["rank", "phase"], sort=True)]
     frame = pd.DataFrame(rows, columns=[*_COLUMNS, "whole"])
     frame = frame.sort_values(["rank", "whole"], ascending=[True, False], kind="stable", ignore_index=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.idle.places import short_place
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "NOT_RECORDED", "sentence", "server_ranks", "serving_steps"]
+__all__ = ["ANALYSIS", "NOT_RECORDED", "in_scope", "sentence", "server_ranks", "serving_steps"]
 
 NOT_RECORDED = "nothing recorded"
 """What the host runs between steps where no call of it is recorded then."""
@@ -90,14 +89,20 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frames = []
     for rank, rank_trace in server_ranks(trace, scope):
         steps = steps_of(rank_trace)
-        frames.append(steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace)))
-    whole = pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
-    frame = of_ranks_and_iterations(whole, trace, scope)
-    if scope.window_ns is None:
-        return frame
-    first, last = scope.window_ns
-    touched = (frame["start_ns"] < last) & (frame["start_ns"] + frame["device_ns"] > first)
-    return frame[touched.fillna(False)].reset_index(drop=True)
+        frames.append(in_scope(steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace)), scope))
+    return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
+
+
+def in_scope(steps: pd.DataFrame, scope: Scope) -> pd.DataFrame:
+    """The rows of a frame like `steps_of` that the iterations and the window of a scope choose."""
+    chosen = pd.Series(True, steps.index)
+    if scope.iterations is not None:
+        chosen &= steps["iteration"].isin(scope.iterations)
+    if scope.window_ns is not None:
+        first, last = scope.window_ns
+        touched = (steps["start_ns"] < last) & (steps["start_ns"] + steps["device_ns"] > first)
+        chosen &= touched.fillna(False).astype("bool")
+    return steps[chosen]
 
 
 def server_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
