@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from tests.claims.job import Job, PlainRank, Window, length, of_rank, overlap, union
+from tests.claims.job import Job, PlainRank, Record, Window, length, of_rank, overlap, union
 from tests.claims.measures.idle import CALLS, the_rank
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
@@ -54,9 +54,16 @@ def steps(rank: PlainRank) -> list[Step]:
         ]
         if work:
             phase, requests, tokens = labelled(mark.name) or ("", 0, 0)
-            begin, end = min(each.start for each in work), max(each.end for each in work)
+            begin, end = min(each.start for each in leading(work)), max(each.end for each in work)
             found.append(Step(phase, requests, tokens, begin, end))
     return found
+
+
+def leading(work: list[Record]) -> list[Record]:
+    """What a step begins with: the work on its busiest stream, copies to the host aside."""
+    streams = {each.stream for each in work}
+    busiest = max(streams, key=lambda stream: sum(each.dur for each in work if each.stream == stream))
+    return [each for each in work if each.stream == busiest and "DtoH" not in each.name] or work
 
 
 @of_rank
