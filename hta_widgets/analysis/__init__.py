@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.quality import replay_quality
     from hta_widgets.analysis.replay.replayed_events import replayed_events
     from hta_widgets.analysis.replay.speed_map import speed_map
+    from hta_widgets.analysis.serving.phases import serving_phases
+    from hta_widgets.analysis.serving.steps import serving_steps
     from hta_widgets.analysis.strategy.fsdp_units import fsdp_units
     from hta_widgets.analysis.strategy.model_states import strategy_memory
     from hta_widgets.analysis.strategy.table import strategies, training_strategy
@@ -150,6 +152,8 @@ __all__ = [
     "same_stretch",
     "savings",
     "sequence_instances",
+    "serving_phases",
+    "serving_steps",
     "slowdown",
     "speed_map",
     "step_times",
@@ -235,6 +239,8 @@ _MODULES = {
     "same_stretch": "hta_widgets.analysis.inspect.window",
     "savings": "hta_widgets.analysis.findings",
     "sequence_instances": "hta_widgets.analysis.calls.sequences",
+    "serving_phases": "hta_widgets.analysis.serving.phases",
+    "serving_steps": "hta_widgets.analysis.serving.steps",
     "slowdown": "hta_widgets.analysis.job.slowdown",
     "speed_map": "hta_widgets.analysis.replay.speed_map",
     "step_times": "hta_widgets.analysis.device_time.step_times",

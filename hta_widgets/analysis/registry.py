@@ -17,6 +17,8 @@ ANALYSES: Final = Entries(
     {
         "overview": "findings.overview",
         "step_times": "device_time.step_times",
+        "serving_steps": "serving.steps",
+        "serving_phases": "serving.phases",
         "temporal_breakdown": "device_time.temporal",
         "comm_comp_overlap": "device_time.overlap",
         "idle_breakdown": "idle.breakdown",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -57,6 +58,7 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "CUPTI counter ranges": _has_cupti_ranges,
     "nn.Module frames": lambda rank: any(name.startswith("nn.Module: ") for name in rank.names),
     "FSDP ranges": _has_fsdp_ranges,
+    "steps of a server": is_server,
 }
 """Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
 

@@ -45,7 +45,7 @@ class Record(Event):
 
     @property
     def stream(self) -> Any:
-        return self.args.get("stream", self.thread)
+        return self.args.get("original_stream", self.args.get("stream", self.thread))
 
 
 class PlainRank(Rank):

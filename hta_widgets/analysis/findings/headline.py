@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
+from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.formatting import counted, percent
 
 __all__ = ["sentence", "title"]
@@ -29,7 +30,15 @@ def title(finding: pd.Series) -> str:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `overview` in one sentence."""
+    """The answer of `overview` in one sentence; about a server it begins with its time per token."""
+    serving = frame["topic"] == SERVING_RATE
+    if not serving.any():
+        return _answer(frame)
+    said = _answer(frame[~serving])
+    return f"{str(frame.loc[serving, 'text'].iloc[0]).removesuffix('.')}. {said}"
+
+
+def _answer(frame: pd.DataFrame) -> str:
     of_memory = frame["section"] == MEMORY
     said = _of_time(frame[~of_memory])
     if not of_memory.any():

@@ -28,6 +28,7 @@ from hta_widgets.analysis.findings import (
     queue_rules,
     recomputation_rule,
     region_rules,
+    serving_rules,
     shape_rules,
     sharing_rules,
     slow_steps,
@@ -42,6 +43,7 @@ __all__ = ["RULES"]
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    *serving_rules.RULES,
     *region_rules.RULES,
     python_rules.RULE,
     turn_rules.RULE,

@@ -1,0 +1,193 @@
+"""The analysis of a server's steps: what each computes, how long it takes, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
+from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.serving.bubbles import Bubble, bubbles_of
+from hta_widgets.analysis.serving.table import is_server, steps_of
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["ANALYSIS", "NOT_RECORDED", "in_scope", "sentence", "server_ranks", "serving_steps"]
+
+NOT_RECORDED = "nothing recorded"
+"""What the host runs between steps where no call of it is recorded then."""
+
+_COLUMNS = {
+    "rank": "int64",
+    "iteration": "int64",
+    "phase": "str",
+    "state": "str",
+    "requests": "Int64",
+    "tokens": "Int64",
+    "padded": "Int64",
+    "prompt_tokens": "Int64",
+    "kv_tokens": "Int64",
+    "emitted": "Int64",
+    "start_ns": "Int64",
+    "host_ns": "int64",
+    "launch_ns": "Int64",
+    "device_ns": "Int64",
+    "busy_ns": "Int64",
+    "other_ns": "Int64",
+    "bubble_ns": "Int64",
+    "period_ns": "Int64",
+    "tokens_per_s": "float64",
+    "host_frame": "str",
+    "host_call": "str",
+}
+
+
+@kept(by_rank=True)
+def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """What does each step of a server compute, how long does it take, and why does the device wait after it?
+
+    A step is what the engine's annotation names (vLLM, SGLang, TensorRT-LLM, ATOM, xDiT); its device work is
+    what is launched within the annotation. Its period lasts from its first device work to that of the next
+    step. In between the device does other work, or nothing: the bubble.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, and a time window that a step's device work must touch; default everything.
+
+    Returns:
+        One row per rank and step, in time order. Columns: rank, iteration (int64), phase (str: "prefill",
+        "decode", "mixed", "verify", "draft", "diffusion", "idle", or "unknown"), state (str: "steady", or
+        "ramp" and "drain" for steps of a decoding phase before and after the longest run whose batch stays
+        within a tenth of its largest), requests, tokens (processed; more than requests where drafts are
+        verified), padded (requests that are computed, with those that fill up the captured graph),
+        prompt_tokens (of tokens those of prompts), kv_tokens (lengths of all sequences, added up), emitted
+        (new tokens of requests that decode) (Int64, NA where the engine does not say),
+        start_ns (Int64, ns: the first device work), host_ns (int64, ns: the annotation), launch_ns (Int64,
+        ns: from the begin of the annotation to the first device work), device_ns (Int64, ns: first to last
+        device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns (Int64, ns:
+        until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns + bubble_ns; NA
+        for the last step), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per
+        period; NaN where unknown), host_frame (str: the narrowest Python function that is open in half of the
+        bubble or more), host_call (str: the operator or call of the runtime that is open longest in it).
+        Where little is recorded then, host_frame says "nothing recorded", and after what.
+
+    Raises:
+        MissingDataError: no selected rank has steps that a server names.
+    """
+    scope = scope or Scope()
+    frames = []
+    for rank, rank_trace in server_ranks(trace, scope):
+        steps = steps_of(rank_trace)
+        frames.append(in_scope(steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace)), scope))
+    return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
+
+
+def in_scope(steps: pd.DataFrame, scope: Scope) -> pd.DataFrame:
+    """The rows of a frame like `steps_of` that the iterations and the window of a scope choose."""
+    chosen = pd.Series(True, steps.index)
+    if scope.iterations is not None:
+        chosen &= steps["iteration"].isin(scope.iterations)
+    if scope.window_ns is not None:
+        first, last = scope.window_ns
+        touched = (steps["start_ns"] < last) & (steps["start_ns"] + steps["device_ns"] > first)
+        chosen &= touched.fillna(False).astype("bool")
+    return steps[chosen]
+
+
+def server_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
+    """The ranks of a scope that name steps of a server.
+
+    Raises:
+        MissingDataError: there is none.
+    """
+    found = False
+    for rank in trace.ranks_of(scope):
+        checkpoint()
+        if is_server(rank_trace := trace.rank(rank)):
+            found = True
+            yield rank, rank_trace
+    if not found:
+        raise MissingDataError(
+            "steps of a server",
+            "Profile the engine's own steps: vLLM with --profiler-config or VLLM_TORCH_PROFILER_DIR, SGLang "
+            "with /start_profile; they annotate each step.",
+        )
+
+
+def _rates(steps: pd.DataFrame) -> dict[str, pd.Series[float]]:
+    """Tokens per second; where drafts are verified, only what is known to be emitted counts."""
+    drafted = steps["phase"].isin(("decode", "verify")) & (steps["tokens"] > steps["requests"]).fillna(False)
+    tokens = steps["tokens"].where(~drafted, steps["emitted"]).astype("Float64")
+    return {"tokens_per_s": (1e9 * tokens / steps["period_ns"]).astype("float64")}
+
+
+def _hosts(rank_trace: RankTrace) -> dict[str, list[str]]:
+    bubbles = bubbles_of(rank_trace)
+    return {
+        "host_frame": [host_frame(rank_trace, each) if each else "" for each in bubbles],
+        "host_call": [name_of(rank_trace, each.call) if each else "" for each in bubbles],
+    }
+
+
+def host_frame(rank_trace: RankTrace, bubble: Bubble) -> str:
+    """The Python function in which most of a bubble lies; or that nothing is recorded, and after what."""
+    if bubble.frame >= 0 or bubble.is_recorded:
+        return name_of(rank_trace, bubble.frame)
+    last = name_of(rank_trace, bubble.before)
+    return f"{NOT_RECORDED} after {last}" if last else NOT_RECORDED
+
+
+def name_of(rank_trace: RankTrace, row: int) -> str:
+    """The name of a call of the host as short as it stays telling, "" for -1."""
+    return "" if row < 0 else short_place(rank_trace.names[int(rank_trace.name[row])])
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer in one sentence."""
+    timed = frame[frame["period_ns"].notna()]
+    if frame.empty:
+        return "No step of a server lies in the selection."
+    if timed.empty:
+        first = frame["device_ns"].dropna()
+        length = f" of {duration(float(first.median()))} on the device" if len(first) else ""
+        return f"{counted(len(frame), 'step')}{length}; how soon the next one follows is not recorded."
+    phases = timed["phase"].value_counts()
+    steady = timed[(timed["phase"] == phases.index[0]) & (timed["state"] == "steady")]
+    period, bubble = (float(steady[name].median()) for name in ("period_ns", "bubble_ns"))
+    if np.isnan(bubble):
+        return f"A {phases.index[0]} step takes {duration(period)} at the median on the host."
+    return (
+        f"A {phases.index[0]} step takes {duration(period)} at the median, of which the device waits "
+        f"{duration(bubble)} ({percent(100.0 * bubble / period)}) for the next one."
+    )
+
+
+ANALYSIS = Analysis(
+    kind="serving_steps",
+    label="Serving steps",
+    group="Serving",
+    title="The steps of the server, and the time between them",
+    function=serving_steps,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("device_ns", "Step", "compute"),
+            Series("other_ns", "Other work", "memory"),
+            Series("bubble_ns", "Bubble", "idle"),
+        ),
+        "period_ns",
+        label=("rank", "iteration"),
+    ),
+    requires=("steps of a server",),
+)

@@ -1,0 +1,168 @@
+"""The steps of a server on one rank: what each computes, and when the device works for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.step_names import ServingStep, serving_step
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["LIKE_DECODE", "is_server", "own_work", "steps_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+LIKE_DECODE = ("decode", "verify", "draft", "diffusion")
+"""Phases whose steps come again and again with the same batch."""
+
+# A run of steps is steady while its batch stays within this share of the run's largest.
+_STEADY = 0.9
+
+_LABELLED = ("phase", "batch_size", "tokens", "padded", "prompts", "prompt_tokens", "kv_tokens",
+             "decode_kv_tokens")  # fmt: skip
+
+
+def is_server(rank_trace: RankTrace) -> bool:
+    """Whether the rank's iterations are steps that a serving engine names."""
+    steps = rank_trace.iterations
+    return bool(len(steps)) and steps["source"].iloc[0] == "serving step"
+
+
+@memoize_per_rank()
+def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
+    """The steps of a server, in time order; no rows for a rank that names none.
+
+    Columns: iteration (int64), phase, label (str), requests, tokens, padded, prompts, prompt_tokens,
+    kv_tokens, decode_kv_tokens, emitted (Int64: tokens that are new to the requests, where that is known),
+    host_start_ns, host_ns (int64), start_ns, launch_ns, device_ns, busy_ns, next_ns, period_ns, other_ns,
+    bubble_ns (Int64), state (str). See `serving_steps`.
+    """
+    frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
+    labelled = pd.DataFrame([_labelled(step) for step in _labels(rank_trace, frame)], columns=_LABELLED)
+    texts = frame["label"].to_numpy(object)
+    begin = frame["host_start_ns"].to_numpy(np.int64)
+    columns: dict[str, Any] = {
+        "iteration": frame["iteration"].to_numpy(np.int64),
+        "phase": labelled["phase"].astype("str"),
+        "label": pd.array(texts, dtype="str"),
+        "requests": labelled["batch_size"].astype("Int64"),
+        **{name: labelled[name].astype("Int64") for name in _LABELLED[2:]},
+        "host_start_ns": begin,
+        "host_ns": frame["host_end_ns"].to_numpy(np.int64) - begin,
+    }
+    table = pd.DataFrame(columns).join(_times(rank_trace, frame, begin))
+    table["emitted"] = _emitted(table)
+    table["state"] = pd.array(_states(table), dtype="str")
+    return table
+
+
+def _labels(rank_trace: RankTrace, frame: pd.DataFrame) -> list[ServingStep]:
+    """What the annotations of each step say together: runners and schedulers may each name it."""
+    steps = [serving_step(str(label)) or ServingStep("unknown") for label in frame["label"]]
+    known = {code: step for code, name in enumerate(rank_trace.names) if (step := serving_step(name))}
+    named = np.zeros(len(rank_trace.names), np.bool_)
+    named[list(known)] = True
+    rows = np.flatnonzero((rank_trace.event_class == EventClass.ANNOTATION) & named[rank_trace.name])
+    begin, end = (frame[name].to_numpy(np.int64) for name in ("host_start_ns", "host_end_ns"))
+    at = np.searchsorted(begin, rank_trace.start[rows], "right") - 1
+    inside = (at >= 0) & (rank_trace.end[rows] <= end[at]) if len(begin) else np.zeros(len(rows), np.bool_)
+    for row, step in zip(rows[inside].tolist(), at[inside].tolist(), strict=True):
+        steps[step] = steps[step].filled(known[int(rank_trace.name[row])])
+    return steps
+
+
+def _labelled(step: ServingStep) -> tuple[Any, ...]:
+    return tuple(getattr(step, name) for name in _LABELLED)
+
+
+def own_work(rank_trace: RankTrace, frame: pd.DataFrame) -> tuple[Int64, Int64]:
+    """Rows of the device work that the steps of a frame launch, and the place of each one's step in it."""
+    rows = device_work(rank_trace).rows
+    numbers = frame["iteration"].to_numpy(np.int64)
+    order = np.argsort(numbers)
+    at = np.append(order, -1)[np.searchsorted(numbers, rank_trace.iteration[rows], sorter=order)]
+    mine = np.append(numbers, -1)[at] == rank_trace.iteration[rows]
+    mine &= at >= 0
+    return rows[mine], at[mine]
+
+
+def _times(rank_trace: RankTrace, frame: pd.DataFrame, begin: Int64) -> pd.DataFrame:
+    """When the device works for each step, and what it does until the next one begins."""
+    start, end = (frame[f"device_{edge}_ns"].astype("Int64") for edge in ("start", "end"))
+    following, on_host = start.shift(-1), pd.Series(begin, dtype="Int64")
+    if start.isna().all():  # only the host is recorded
+        start, following = start.astype("Int64"), start.astype("Int64")
+        period = on_host.shift(-1) - on_host
+    else:
+        period = following - start
+    rows, _ = own_work(rank_trace, frame)
+    own = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    everything = Intervals.union(rank_trace.start[device_work(rank_trace).rows], device_work(rank_trace).end)
+    other = _within(everything, end, following)
+    return pd.DataFrame(
+        {
+            "start_ns": start,
+            "launch_ns": start - on_host,
+            "device_ns": end - start,
+            "busy_ns": _within(own, start, end),
+            "next_ns": following,
+            "period_ns": period,
+            "other_ns": other,
+            "bubble_ns": following - end - other,
+        }
+    )
+
+
+def _within(time: Intervals, start: pd.Series[int], end: pd.Series[int]) -> pd.Series[int]:
+    """How much of a time lies in each of these windows, NA where one is not known."""
+    known = (start.notna() & end.notna()).to_numpy(np.bool_)
+    found = pd.array(np.zeros(len(start), np.int64), dtype="Int64")
+    windows: Int64 = np.column_stack([edge[known].to_numpy(np.int64) for edge in (start, end)])
+    found[known] = time.within_each(windows)
+    found[~known] = pd.NA
+    return pd.Series(found, index=start.index)
+
+
+def _emitted(table: pd.DataFrame) -> pd.Series[int]:
+    """The tokens that are new to the requests: one each, as known; of drafts those that were accepted.
+
+    How many those are shows in the lengths of the sequences in the next step, if it has the same requests.
+    """
+    requests, tokens, phase = table["requests"], table["tokens"], table["phase"]
+    one_each = phase.eq("decode") & tokens.eq(requests)
+    drafted = phase.isin(("decode", "verify")) & (tokens > requests).fillna(False)
+    grown = table["decode_kv_tokens"].shift(-1) - table["decode_kv_tokens"]
+    same = phase.shift(-1).eq(phase) & requests.shift(-1).eq(requests).fillna(False)
+    told = drafted & same & (grown >= requests).fillna(False) & (grown <= tokens).fillna(False)
+    return requests.where(one_each).where(~told, grown).astype("Int64")
+
+
+def _states(table: pd.DataFrame) -> list[str]:
+    """`steady`, or what a step is instead: `ramp` before and `drain` after the steady ones of its phase."""
+    states = ["steady"] * len(table)
+    for phase in LIKE_DECODE:
+        rows = np.flatnonzero(table["phase"].eq(phase) & table["requests"].notna())
+        first, last = _longest_steady(table["requests"].iloc[rows].to_numpy(np.int64))
+        for place, row in enumerate(rows.tolist()):
+            if not first <= place < last:
+                states[row] = "ramp" if place < first else "drain"
+    return states
+
+
+def _longest_steady(batch: Int64) -> tuple[int, int]:
+    """The longest run of steps whose batch stays within a tenth of its largest, as a range."""
+    best, first = (0, 0), 0
+    for last in range(len(batch)):
+        while batch[first : last + 1].min() < _STEADY * batch[first : last + 1].max():
+            first += 1
+        best = max(best, (first, last + 1), key=lambda run: (run[1] - run[0], -run[0]))
+    return best

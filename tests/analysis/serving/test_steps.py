@@ -1,0 +1,205 @@
+"""Steps, periods, bubbles and rates of servers that are simulated, and of recorded ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis import serving_phases, serving_steps
+from hta_widgets.analysis.serving import phases, steps
+from hta_widgets.errors import MissingDataError
+from tests.analysis.kineto_file import job
+from tests.analysis.serving.servers import DETOKENIZER, SCHEDULER, Batch, Server
+from tests.support import shared_input, shared_trace
+from tests.verdicts.planted.host_program import MS
+
+DECODE = Batch(decodes=32)
+
+
+def continuous(engine: str = "sglang") -> tuple[Server, list[Batch]]:
+    """Prompts come in while others decode: prefill, decode, pieces of a prompt beside decoding."""
+    batches = [Batch(prompt_tokens=4096, prompts=2)]
+    batches += [Batch(decodes=2, kv=4100 + 2 * step) for step in range(2)]
+    batches += [Batch(prompt_tokens=2048, prompts=1, decodes=2, kv=4104 + 2 * step) for step in range(3)]
+    batches += [Batch(decodes=32, kv=50_000 + 32 * step) for step in range(20)]
+    batches += [Batch(decodes=8, kv=12_000)] * 4
+    server = Server(engine=engine)
+    for batch in batches:
+        server.serve(batch)
+    return server, batches
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_a_server_with_continuous_batching(tmp_path: Path, engine: str) -> None:
+    server, batches = continuous(engine)
+    frame = serving_steps(server.open(tmp_path))
+    assert frame["phase"].tolist() == [batch.phase for batch in batches]
+    assert frame["tokens"].tolist() == [batch.tokens for batch in batches]
+    assert frame["requests"].tolist() == [batch.prompts + batch.decodes for batch in batches]
+    assert frame["prompt_tokens"].tolist() == [batch.prompt_tokens for batch in batches]
+    assert frame["period_ns"].iloc[:-1].tolist() == pytest.approx(server.periods, rel=0.01)
+    assert frame["bubble_ns"].iloc[:-1].tolist() == pytest.approx(server.bubbles, rel=0.01)
+    assert (
+        (frame["device_ns"] + frame["other_ns"] + frame["bubble_ns"])
+        .iloc[:-1]
+        .equals(frame["period_ns"].iloc[:-1])
+    )
+    assert frame["bubble_ns"].isna().tolist() == [False] * (len(batches) - 1) + [True]
+    assert set(frame["host_frame"].iloc[:-1]) == {"scheduler.py(88): schedule"}
+    decode = frame[frame["phase"] == "decode"]
+    assert decode["state"].tolist() == ["ramp"] * 2 + ["steady"] * 20 + ["drain"] * 4
+    assert frame.loc[frame["phase"] != "decode", "state"].eq("steady").all()
+
+
+def test_the_phases_of_a_server_are_never_mixed(tmp_path: Path) -> None:
+    server, batches = continuous()
+    frame = serving_phases(server.open(tmp_path)).set_index("phase")
+    periods = np.array(server.periods)
+    steady = slice(6, 26)
+    decode = frame.loc["decode"]
+    assert decode["steps"] == 20
+    assert decode["left_out"] == 6
+    assert decode["tpot_ns"] == pytest.approx(np.median(periods[steady]), rel=0.01)
+    assert decode["tpot_p95_ns"] == pytest.approx(np.quantile(periods[steady], 0.95), rel=0.01)
+    assert decode["tokens_per_s"] == pytest.approx(32 * 20 / periods[steady].sum() * 1e9, rel=0.01)
+    assert decode["bubble_pct"] == pytest.approx(
+        100 * sum(server.bubbles[steady]) / periods[steady].sum(), rel=0.01
+    )
+    mixed = frame.loc["mixed"]
+    assert mixed["tpot_ns"] == pytest.approx(np.median(periods[3:6]), rel=0.01)
+    assert mixed["tokens_per_s"] == pytest.approx(2050 * 3 / periods[3:6].sum() * 1e9, rel=0.01)
+    assert np.isnan(frame.loc["prefill", "tokens_per_s"]) == (batches[0].tokens == 0)
+    assert frame["tpot_ns"].isna()["prefill"]
+
+
+def test_a_server_that_schedules_while_the_device_works(tmp_path: Path) -> None:
+    server = Server(overlapped=True)
+    for _ in range(10):
+        server.serve(DECODE)
+    frame = serving_steps(server.open(tmp_path))
+    assert frame["period_ns"].iloc[:-1].tolist() == pytest.approx(server.periods, rel=0.01)
+    assert (frame["bubble_ns"].iloc[:-1] < 20_000).all()
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_tokens_of_drafts_that_were_accepted(tmp_path: Path, engine: str) -> None:
+    """Each request verifies 3 drafts; how many hold shows in the lengths of the next step."""
+    server, kv, accepted = Server(engine=engine), 40_000, [40, 64, 16, 50, 33]
+    for new in [*accepted, 0]:
+        server.serve(Batch(decodes=16, drafts=3, kv=kv))
+        kv += new
+    frame = serving_steps(server.open(tmp_path))
+    assert frame["tokens"].tolist() == [64] * 6
+    assert frame["emitted"].iloc[:-1].tolist() == accepted
+    assert frame["emitted"].isna().iloc[-1]
+    row = serving_phases(server.open(tmp_path)).iloc[0]
+    assert row["tokens_per_s"] == pytest.approx(sum(accepted) / sum(server.periods) * 1e9, rel=0.01)
+    per_token = np.median([16 * period / new for period, new in zip(server.periods, accepted, strict=True)])
+    assert row["tpot_ns"] == pytest.approx(per_token, rel=0.01)
+
+
+def test_where_accepted_drafts_are_not_known_there_is_only_a_bound(tmp_path: Path) -> None:
+    server = Server()
+    for _ in range(6):
+        server.serve(Batch(decodes=16, drafts=3, kv=40_000))  # lengths that do not grow
+    row = serving_phases(server.open(tmp_path)).iloc[0]
+    assert np.isnan(row["tokens_per_s"])
+    assert row[["tpot_ns"]].isna().all()
+    assert row["tpot_least_ns"] == pytest.approx(np.median(server.periods) / 4, rel=0.01)
+
+
+def test_two_ranks_of_one_server_have_the_same_steps(tmp_path: Path) -> None:
+    servers = [Server(), Server(read_ns=2 * MS)]
+    for server in servers:
+        for _ in range(8):
+            server.serve(DECODE)
+    frame = serving_phases(job(tmp_path, *(server.events for server in servers)))
+    assert frame["rank"].tolist() == [0, 1]
+    assert frame["tpot_ns"].tolist() == pytest.approx(
+        [np.median(server.periods) for server in servers], rel=0.01
+    )
+
+
+def test_work_between_steps_is_not_waiting(tmp_path: Path) -> None:
+    server = Server()
+    for _ in range(6):
+        server.serve(DECODE)
+        server.program.launch(500_000, "sample")
+        server.program.synchronise()
+    frame = serving_steps(server.open(tmp_path)).iloc[:-1]
+    assert frame["other_ns"].tolist() == [500_000] * 5
+    assert (frame["bubble_ns"] < np.array(server.bubbles)).all()
+
+
+def test_what_the_host_does_is_named_or_said_to_be_unknown(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for _ in range(4):
+        server.serve(DECODE)
+        server.program.silence(5 * MS)
+    frame = serving_steps(server.open(tmp_path))
+    assert frame["host_frame"].iloc[0].startswith("nothing recorded after detokenizer.py(31): update")
+    server = Server(schedule_ns=0, read_ns=5 * MS)
+    for _ in range(4):
+        server.serve(DECODE)
+    frame = serving_steps(server.open(tmp_path))
+    assert frame["host_frame"].iloc[0] == "detokenizer.py(31): update"
+    assert DETOKENIZER.endswith("detokenizer.py(31): update")
+    assert SCHEDULER.endswith("schedule")
+
+
+def test_one_step_does_not_say_when_the_next_one_begins(tmp_path: Path) -> None:
+    server = Server()
+    server.serve(DECODE)
+    trace = server.open(tmp_path)
+    frame, row = serving_steps(trace), serving_phases(trace).iloc[0]
+    assert frame["period_ns"].isna().all()
+    assert "how soon the next one follows is not recorded" in steps.sentence(frame)
+    assert not row["follows"]
+    assert row["tpot_ns"] == server.ends[0] - server.starts[0]
+    assert phases.sentence(serving_phases(trace)).endswith("if the next one follows at once.")
+
+
+def test_a_window_chooses_the_steps_that_it_touches(tmp_path: Path) -> None:
+    server, _ = continuous()
+    trace = server.open(tmp_path)
+    frame = serving_steps(trace, Scope(window_ns=(server.starts[4], server.ends[6])))
+    assert frame["iteration"].tolist() == [4, 5, 6]
+    assert serving_steps(trace, Scope(iterations=(3, 8)))["iteration"].tolist() == [3, 8]
+    assert steps.sentence(serving_steps(trace, Scope(window_ns=(0, 1)))).startswith("No step")
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "single_gpu_dataloader_stall"])
+@pytest.mark.parametrize("question", [serving_steps, serving_phases])
+def test_a_training_job_has_no_steps_of_a_server(name: str, question) -> None:
+    with pytest.raises(MissingDataError, match="steps of a server"):
+        question(examples.load(name))
+
+
+def test_a_recorded_server_that_waits_between_steps() -> None:
+    trace = Trace.open(shared_input("cases/serving/decode_every_15ms.json.gz"))
+    frame, row = serving_steps(trace), serving_phases(trace).iloc[0]
+    assert row["period_ns"] == pytest.approx(15_000_000, rel=0.001)
+    assert row["tpot_ns"] == pytest.approx(15_000_000, rel=0.001)
+    assert row["device_ns"] == pytest.approx(10_743_000, rel=0.001)
+    assert row["bubble_pct"] == pytest.approx(28.4, rel=0.01)
+    assert row["tokens_per_s"] == pytest.approx(32 / 0.015, rel=0.001)
+    assert frame["host_frame"].iloc[0] == "nothing recorded after gpu_model_runner.py(3380): execute_model"
+
+
+@pytest.mark.parametrize(
+    ("name", "device_us", "idle_pct", "rate", "kv"),
+    [
+        ("tracelens/inference/vllm_decode_full", 10_743, 0.24, 2_979, 55_086),
+        ("tracelens/inference/sglang_decode", 10_367, 6.49, 3_087, 32_785),
+    ],
+)
+def test_recorded_decode_steps(name: str, device_us: int, idle_pct: float, rate: int, kv: int) -> None:
+    trace = Trace.open(shared_trace(name))
+    step, row = serving_steps(trace).iloc[0], serving_phases(trace).iloc[0]
+    assert step["device_ns"] == pytest.approx(1000 * device_us, rel=0.01)
+    assert 100 * (1 - step["busy_ns"] / step["device_ns"]) == pytest.approx(idle_pct, rel=0.02)
+    assert row["tokens_per_s"] == pytest.approx(rate, rel=0.01)
+    assert (step["requests"], step["tokens"], step["kv_tokens"]) == (32, 32, kv)

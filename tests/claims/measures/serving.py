@@ -1,0 +1,199 @@
+"""Steps of a server and the time between them, as a person would read them from the annotations."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+from tests.claims.job import Job, PlainRank, Record, Window, length, of_rank, overlap, union
+from tests.claims.measures.idle import CALLS, the_rank
+from tests.claims.registry import Stated, check, close, time_of
+from tests.verdicts.plain_reader import subtract
+
+_VLLM = re.compile(r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
+_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED)\b(.*)\]")
+
+
+class Step(NamedTuple):
+    """A step: what it computes, and when the device works for it."""
+
+    phase: str
+    requests: int
+    tokens: int
+    start: int
+    end: int
+
+
+def labelled(name: str) -> tuple[str, int, int] | None:
+    """Phase, requests and tokens that an annotation states."""
+    if found := _VLLM.match(name):
+        _, prompts, read, decodes, made = (int(part or 0) for part in found.groups())
+        phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
+        return phase, prompts + decodes, read + made
+    if found := _SGLANG.match(name):
+        phase = {"EXTEND": "prefill", "DECODE": "decode", "MIXED": "mixed"}[found[1]]
+        values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
+        tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
+        return phase, values["bs"], tokens
+    return None
+
+
+@of_rank
+def steps(rank: PlainRank) -> list[Step]:
+    """The steps in order; of annotations in annotations the outer one."""
+    marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
+    found, until = [], -1
+    for mark in marks:  # by start, the longer first
+        if mark.end <= until:
+            continue
+        until = mark.end
+        work = [
+            each for each in rank.work if (call := rank.launch(each)) and mark.start <= call.start < mark.end
+        ]
+        if work:
+            phase, requests, tokens = labelled(mark.name) or ("", 0, 0)
+            begin, end = min(each.start for each in leading(work)), max(each.end for each in work)
+            found.append(Step(phase, requests, tokens, begin, end))
+    return found
+
+
+def leading(work: list[Record]) -> list[Record]:
+    """What a step begins with: the work on its busiest stream, copies to the host aside."""
+    streams = {each.stream for each in work}
+    busiest = max(streams, key=lambda stream: sum(each.dur for each in work if each.stream == stream))
+    return [each for each in work if each.stream == busiest and "DtoH" not in each.name] or work
+
+
+@of_rank
+def between(rank: PlainRank) -> list[Window]:
+    """When the device does nothing between two steps."""
+    gaps = [(one.end, after.start) for one, after in pairwise(steps(rank)) if one.end < after.start]
+    return [part for gap in gaps for part in subtract([gap], rank.busy["any"])]
+
+
+def steady(found: list[tuple[Step, int]]) -> list[tuple[Step, int]]:
+    """The longest stretch whose batch stays within a tenth of its largest; all steps that read prompts."""
+    if not found or found[0][0].phase != "decode":
+        return found
+    best: list[tuple[Step, int]] = []
+    for first in range(len(found)):
+        for last in range(first + 1, len(found) + 1):
+            batch = [step.requests for step, _ in found[first:last]]
+            if min(batch) >= 0.9 * max(batch) and last - first > len(best):
+                best = found[first:last]
+    return best
+
+
+def timed(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Step, int]]:
+    """The steady steps of a phase, each with its period, or its own time where no step follows."""
+    every = steps(rank)
+    if not about["follows"]:
+        return [(step, step.end - step.start) for step in every if step.phase == about["phase"]]
+    periods = [(step, after.start - step.start) for step, after in pairwise(every)]
+    last = [(every[-1], 0)]
+    chosen = steady([pair for pair in periods + last if pair[0].phase == about["phase"]])
+    return [pair for pair in chosen if pair[1]]
+
+
+@check("serving_period")
+def serving_period(job: Job, stated: Stated) -> str:
+    """The usual time from the begin of a step to that of the next."""
+    times = [time for _, time in timed(the_rank(job, stated), stated.about)]
+    return close(stated, median(times), 0.01, 1_000.0)
+
+
+@check("serving_tokens")
+def serving_tokens(job: Job, stated: Stated) -> str:
+    """Tokens per second."""
+    found = timed(the_rank(job, stated), stated.about)
+    return close(stated, 1e9 * sum(step.tokens for step, _ in found) / sum(time for _, time in found), 0.01)
+
+
+@check("serving_works")
+def serving_works(job: Job, stated: Stated) -> str:
+    """How much of the period the device works, gaps within a step included; else of the step, without."""
+    rank = the_rank(job, stated)
+    found = timed(rank, stated.about)
+    whole = sum(time for _, time in found)
+    if not stated.about["follows"]:
+        step = found[0][0]
+        return close(stated, 100.0 * length(overlap(rank.busy["any"], (step.start, step.end))) / whole, 0.01)
+    idle = sum(length(overlap(between(rank), (step.start, step.start + time))) for step, time in found)
+    return close(stated, 100.0 - 100.0 * idle / whole, 0.01)
+
+
+@check("serving_bubble")
+def serving_bubble(job: Job, stated: Stated) -> str:
+    """How long the device usually waits for the next step."""
+    rank = the_rank(job, stated)
+    found = timed(rank, {**stated.about, "follows": True})
+    idle = [length(overlap(between(rank), (step.start, step.start + time))) for step, time in found]
+    return close(stated, median(idle), 0.01, 1_000.0)
+
+
+@time_of("between_steps")
+def between_steps(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The device does nothing between two steps."""
+    return rank.within(between(rank))
+
+
+@check("between_steps_in")
+def between_steps_in(job: Job, stated: Stated) -> str:
+    """The call is open in most of that time."""
+    rank = the_rank(job, stated)
+    open_ = union(each.window for each in rank.named(str(stated.value)))
+    inside = sum(length(overlap(open_, part)) for part in between(rank))
+    whole = length(between(rank))
+    return "" if 4 * inside >= whole else f"it is open for {inside} of {whole} ns"
+
+
+@check("unrecorded_after")
+def unrecorded_after(job: Job, stated: Stated) -> str:
+    """There is such a call, and less than half of the time between steps is recorded."""
+    rank = the_rank(job, stated)
+    if not rank.named(str(stated.value)):
+        return "there is no such call"
+    calls = union(each.window for each in rank.events if each.category in CALLS)
+    recorded = sum(length(overlap(calls, part)) for part in between(rank))
+    return "" if recorded <= 0.6 * length(between(rank)) else f"{recorded} ns of it are recorded"
+
+
+def waits(rank: PlainRank) -> list[tuple[Step, int]]:
+    """Of steps in which requests decode: how long until the next of these, where prompts are in between."""
+    every, found = steps(rank), []
+    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed")]
+    for at, following in pairwise(decoding):
+        prompts = any(step.phase == "prefill" for step in every[at + 1 : following])
+        if prompts or every[at].phase == "mixed":
+            found.append((every[at], every[following].start - every[at].start))
+    return found
+
+
+def usual(rank: PlainRank) -> float:
+    return median(time for _, time in timed(rank, {"phase": "decode", "follows": True}))
+
+
+@time_of("behind_prompts", rel=0.05)
+def behind_prompts(rank: PlainRank, about: dict[str, Any]) -> int:
+    """What requests that decode wait longer because of prompts."""
+    judged = [
+        (step, time) for step, time in waits(rank)
+        if any(start - 1_000_000_000 <= step.start < end for start, end in rank.windows)
+    ]  # fmt: skip
+    return round(sum(max(0, time - usual(rank)) for _, time in judged))
+
+
+@check("longest_wait_for_token")
+def longest_wait_for_token(job: Job, stated: Stated) -> str:
+    """The longest of these."""
+    return close(stated, max(time for _, time in waits(the_rank(job, stated))), 0.01, 1_000.0)
+
+
+@check("wait_with_half_a_chunk")
+def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
+    """Half of what is more than usual."""
+    rank = the_rank(job, stated)
+    longest = max(time for _, time in waits(rank))
+    return close(stated, (usual(rank) + longest) / 2, 0.01, 1_000.0)

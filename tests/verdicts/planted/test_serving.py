@@ -1,0 +1,132 @@
+"""Servers that wait between steps, or decode behind prompts; near misses; and what is no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hta_widgets import Trace, examples
+from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.headline import sentence
+from tests.analysis.serving.servers import Batch, Server
+from tests.claims.checking import check_job
+from tests.support import shared_input
+from tests.verdicts.planted.host_program import MS
+
+DECODE = Batch(decodes=32)
+OURS = {"serving_rate", "bubble_between_steps", "decode_behind_prefill"}
+
+
+def rows_of(trace: Trace) -> dict[str, dict]:
+    return {row["topic"]: row for row in overview(trace).to_dict("records")}
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> None:
+    server = Server(engine=engine)
+    for _ in range(12):
+        server.serve(DECODE)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["bubble_between_steps"]
+    share = 100 * sum(server.bubbles) / sum(server.periods)
+    assert row["share_pct"] == pytest.approx(share, rel=0.01)
+    assert not row["part_of"]
+    assert "The host runs scheduler.py(88): schedule then." in row["text"]
+    assert "async-scheduling" in row["suggestion"]
+    assert row["method"] == "replay"
+    scheduling = 100 * 3 * MS * 12 / sum(server.periods) * 11 / 12
+    assert row["saving_pct"] == pytest.approx(scheduling, rel=0.05)
+    said = sentence(overview(trace))
+    assert said.startswith("8.0")
+    assert " ms per token (" in said
+    assert "scheduler.py(88): schedule" in said
+
+
+def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None:
+    server = Server(overlapped=True)
+    for _ in range(12):
+        server.serve(DECODE)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    rows = rows_of(trace)
+    assert "bubble_between_steps" not in rows
+    assert "waiting between steps" in rows["nothing_found"]["text"]
+    assert "of it" in rows["serving_rate"]["text"]
+
+
+def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for _ in range(12):
+        server.serve(DECODE)
+        server.program.silence(4 * MS)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["bubble_between_steps"]
+    assert "is not recorded" in row["text"]
+    assert "with_stack=True" in row["suggestion"]
+
+
+def chunked(prompts: int) -> Server:
+    """Decoding, with a piece of a prompt beside it now and then."""
+    server = Server(schedule_ns=0, read_ns=0)
+    for step in range(24):
+        beside = step % 6 == 3 and step // 6 < prompts
+        server.serve(Batch(decodes=32, prompt_tokens=4096 if beside else 0, prompts=int(beside)))
+    return server
+
+
+def test_decoding_behind_pieces_of_prompts(tmp_path: Path) -> None:
+    server = chunked(3)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["decode_behind_prefill"]
+    usual, long = sorted(server.periods)[10], max(server.periods)
+    assert row["cost_ns"] == pytest.approx(3 * (long - usual), rel=0.01)
+    assert row["severity"] == "note"
+    assert "instead of" in row["text"]
+
+
+def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for step in range(24):
+        server.serve(Batch(prompt_tokens=4096, prompts=1) if step % 8 == 4 else DECODE)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    assert rows_of(trace)["decode_behind_prefill"]["cost_ns"] == pytest.approx(
+        sum(server.periods[at] for at in (4, 12, 20)), rel=0.02
+    )
+
+
+def test_prompts_before_anything_decodes_delay_nobody(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for step in range(20):
+        server.serve(Batch(prompt_tokens=4096, prompts=1) if step < 4 else DECODE)
+    assert "decode_behind_prefill" not in rows_of(server.open(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "single_gpu_dataloader_stall"])
+def test_nothing_is_said_of_servers_where_there_is_none(name: str) -> None:
+    frame = overview(examples.load(name))
+    assert not OURS & set(frame["topic"])
+    assert not frame["text"].str.contains("times of requests|between steps the device|waiting between").any()
+
+
+def test_what_no_recording_holds_is_refused_with_the_servers_own_metric(tmp_path: Path) -> None:
+    server = Server()
+    for _ in range(4):
+        server.serve(DECODE)
+    frame = overview(server.open(tmp_path))
+    (row,) = frame[frame["text"].str.contains("times of requests")].to_dict("records")
+    assert "time_to_first_token_seconds" in row["suggestion"]
+
+
+def test_a_recorded_server_that_waits_between_steps() -> None:
+    trace = Trace.open(shared_input("cases/serving/decode_every_15ms.json.gz"))
+    assert not check_job(trace)
+    rows = rows_of(trace)
+    assert rows["bubble_between_steps"]["share_pct"] == pytest.approx(28.4, rel=0.01)
+    assert "gpu_model_runner.py(3380): execute_model" in rows["bubble_between_steps"]["text"]
+    assert sentence(overview(trace)).startswith("15.0 ms per token")
+    assert rows["device_wait"]["part_of"] == "bubble_between_steps"
