@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 _WORDS = {
     Exit.FINE: "fine",
-    Exit.FOUND: "found what --fail-on names",
+    Exit.FOUND: "found what --fail-on names, or a change that did not save what was predicted",
     Exit.USAGE: "bad usage, or runs that cannot be compared",
     Exit.UNREADABLE: "the trace cannot be read",
     Exit.MISSING: "the trace lacks what the question needs",

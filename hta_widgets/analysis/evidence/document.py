@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SCHEMA", "evidence"]
+__all__ = ["SCHEMA", "content_of", "evidence"]
 
 SCHEMA: Final = "hta-evidence/1"
 
@@ -110,7 +110,7 @@ def _recording(trace: Trace) -> dict[str, Any]:
     kinds = sorted(set(trace.kinds) - {"unknown"})
     size = summary["world_size"]
     return {
-        "id": f"sha256:{_content(trace)}",
+        "id": content_of(trace),
         "kind": "several jobs" if trace.several_jobs else " and ".join(kinds) or "unknown",
         "files": len(set(summary["files"])),
         "ranks_recorded": len(trace.ranks),
@@ -123,10 +123,10 @@ def _recording(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _content(trace: Trace) -> str:
-    """A hash of what was recorded: that of a copy elsewhere, compressed or not, is the same."""
+def content_of(trace: Trace) -> str:
+    """An identifier of what was recorded: that of a copy elsewhere, compressed or not, is the same."""
     parts = trace.each(_content_of)
-    return hashlib.sha256("".join(map(str, parts)).encode()).hexdigest()[:16]
+    return f"sha256:{hashlib.sha256(''.join(map(str, parts)).encode()).hexdigest()[:16]}"
 
 
 def _content_of(rank_trace: RankTrace) -> str:

@@ -22,7 +22,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Row", "chosen", "finding_of"]
+__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "predicted_saving", "titled"]
 
 Row = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ def finding_of(
     """
     claims: Claims = json.loads(row["claims"] or "[]")
     cost = _cost(row, claims)
-    saving = _saving(row, cost, forbidden)
+    saving = _saving(row, str(cost["of"]), forbidden)
     where = [{"what": titled(part), "share_pct": round(float(part["share_pct"]), 3)} for part in parts]
     where = [place for place in [*where[:2], *shares_of(claims)] if 0 <= place["share_pct"] <= 100]
     where = where[:_MOST_PLACES]
@@ -171,7 +171,12 @@ def _cost(row: Row, claims: Claims) -> dict[str, Any]:
     return {"value": round(float(row["share_pct"]), 3), "unit": "%", "of": whole}
 
 
-def _saving(row: Row, cost: Mapping[str, Any], forbidden: Mapping[str, str]) -> dict[str, Any]:
+def predicted_saving(row: Row, forbidden: Mapping[str, str]) -> dict[str, Any]:
+    """What the change against a finding saves, and how that is known; or why it is unknown."""
+    return _saving(row, str(_cost(row, [])["of"]), forbidden)
+
+
+def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any]:
     why = ""
     if row["section"] == MEMORY:
         why = "it is about memory, not time"
@@ -190,7 +195,7 @@ def _saving(row: Row, cost: Mapping[str, Any], forbidden: Mapping[str, str]) -> 
     )
     return {
         **{
-            name: {"value": round(value, 3), "unit": "%", "of": cost["of"]}
+            name: {"value": round(value, 3), "unit": "%", "of": whole}
             for name, value in (("low", min(low, mid)), ("mid", mid), ("high", max(high, mid)))
         },
         "method": "replay" if row["method"] == "replay" else "bound",
