@@ -220,6 +220,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         f"several times; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'",
     )
     _add_format(command)
+    command.add_argument(
+        "--budget", metavar="TOKENS", type=_typed(_count), help="most tokens of JSON (default: any number)"
+    )
     _add_output(command)
 
     command = _command(commands, "check", "whether a change saved what a finding predicted", many=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
 
-__all__ = ["Exit", "OutputError", "UsageError", "codes_in_words"]
+__all__ = ["Exit", "OutputError", "UsageError", "code_of", "codes_in_words"]
 
 
 class Exit(IntEnum):
@@ -42,6 +42,19 @@ class UsageError(HtaWidgetsError):
 
 class OutputError(HtaWidgetsError):
     """The output cannot be written."""
+
+
+def code_of(error: Exception) -> Exit:
+    """The exit code of an error."""
+    if isinstance(error, UsageError | NotComparableError):
+        return Exit.USAGE
+    if isinstance(error, MissingDataError):
+        return Exit.MISSING
+    if isinstance(error, OutputError):
+        return Exit.UNWRITTEN
+    if isinstance(error, HtaWidgetsError):
+        return Exit.UNREADABLE
+    return Exit.INTERNAL
 
 
 def codes_in_words() -> str:

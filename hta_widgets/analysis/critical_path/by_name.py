@@ -36,9 +36,9 @@ def critical_path_by_name(trace: Trace, scope: Scope | None = None, *, top: int 
 
     Returns:
         One row per rank, kind of limit and name, longest first. Columns: rank (int64), bound_by, name (str,
-        as in `critical_path`), count (int64, segments), dur_ns (int64, ns), share_pct (float64, % of the rank's
-        path), event_id (int64, of the longest segment; -1 for none), source (str, the Python function around
-        it, or around the launch; "" where none was recorded).
+        as in `critical_path`), count (int64, segments), dur_ns (int64, ns), share_pct (float64, % of the
+        rank's path), event_id (int64, of the longest segment; -1 for none), source (str, the Python function
+        around it, or around the launch; "" where none was recorded).
 
     Raises:
         MissingDataError: no selected rank has device work with a recorded launch.

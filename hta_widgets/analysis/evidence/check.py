@@ -51,9 +51,10 @@ def checked(
         (low, mid, high: % of the step that is saved, with its 95 % interval; steps of both), cost_pct (what
         the finding costs before and after; None where it is not found any more), outcome and sentence.
 
-        The outcome is "as predicted" where the intervals overlap, "within the bound" where the step is shorter
-        by no more than an upper bound, "more than predicted", "less than predicted", "no change" within noise,
-        "slower", "noise unknown" where a run has fewer than two steps, or "faster, nothing was predicted".
+        The outcome is "as predicted" where the intervals overlap, "within the bound" where the step is
+        shorter by no more than an upper bound, "more than predicted", "less than predicted", "no change"
+        within noise, "slower", "noise unknown" where a run has fewer than two steps, or "faster, nothing was
+        predicted".
 
     Raises:
         KeyError: `before` has no such finding.

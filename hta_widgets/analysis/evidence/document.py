@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SCHEMA", "content_of", "evidence"]
+__all__ = ["SCHEMA", "SCHEMA_FILE", "content_of", "evidence"]
 
 SCHEMA: Final = "hta-evidence/1"
+SCHEMA_FILE: Final = Path(__file__).with_name("schema.json")
 
 _MOST_FINDINGS: Final = 6
 _MOST_UNKNOWN: Final = 6
