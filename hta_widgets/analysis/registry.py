@@ -11,7 +11,7 @@ from typing import Final
 
 from hta_widgets.analysis.core.entry import Entries
 
-__all__ = ["ANALYSES"]
+__all__ = ["ANALYSES", "TABLES"]
 
 ANALYSES: Final = Entries(
     {
@@ -65,3 +65,6 @@ ANALYSES: Final = Entries(
         "critical_path": "critical_path.path",
     }
 )
+
+TABLES: Final = Entries({"critical_path_summary": "critical_path.by_name"})
+"""Answers for the command line that no panel shows: another one draws the same."""

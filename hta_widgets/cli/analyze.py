@@ -11,11 +11,12 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.cli.ask import ask
-from hta_widgets.cli.document import json_lines, plain, scope_as_dict
+from hta_widgets.cli.document import bounded_lines, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.kinds import known_kind, values_of
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
+from hta_widgets.cli.output import budget_of, check_writable, form_of, write_frame, write_lines
+from hta_widgets.cli.rows import chosen_rows
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.model import Trace
@@ -34,20 +35,21 @@ def run(arguments: Namespace) -> Exit:
     form = form_of(arguments.format, output)
     trace = open_trace(arguments)
     scope = shown_scope(trace, analysis.kind, scope_of(arguments, trace))
-    frame = ask(analysis, trace, scope, options)
+    answer = ask(analysis, trace, scope, options)
+    frame = chosen_rows(answer, arguments, analysis, form in ("table", "json"))
     limit = len(frame) if arguments.limit is None else arguments.limit
     if form == "table":
-        write_lines(output, _table(_answer(analysis, frame, trace), frame, arguments.limit, output))
+        write_lines(output, _table(_answer(analysis, answer, trace), frame, arguments.limit, output))
     elif form == "json":
         head = {
             "kind": analysis.kind,
             "scope": scope_as_dict(scope),
             "of": whole_of(trace, analysis.kind, scope),
             "options": plain(options),
-            "sentence": _answer(analysis, frame, trace),
+            "sentence": _answer(analysis, answer, trace),
             "failed": {name: str(error) for name, error in trace.failed.items()},
         }
-        write_lines(output, json_lines(head, frame.head(limit)))
+        write_lines(output, bounded_lines(head, frame, budget_of(arguments.budget, output), limit))
     else:
         write_frame(output, frame.head(limit), form, analysis.kind)
     return Exit.FINE

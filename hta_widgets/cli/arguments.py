@@ -18,6 +18,7 @@ FORMATS = ("table", "csv", "json", "parquet", "xlsx")
 
 _EXAMPLES = """\
 examples:
+  hta-widgets diagnose run_17/ --json
   hta-widgets summary run_17/
   hta-widgets analyze temporal_breakdown run_17/ --ranks 0,2-5 --option by=iteration --format csv
   hta-widgets analyze idle_gaps run_17/ --window 10ms:25ms -o gaps.parquet
@@ -68,6 +69,29 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_output(command)
 
+    command = _command(
+        commands, "diagnose", "the evidence: what costs time, how much, what to do, and how far to trust it"
+    )
+    _add_scope(command)
+    command.add_argument("--json", action="store_true", help="print JSON of the schema hta-evidence/1")
+    command.add_argument("--markdown", action="store_true", help="print Markdown (default)")
+    command.add_argument(
+        "--budget", metavar="TOKENS", type=_typed(_count), default=4000,
+        help="most tokens of the JSON, four characters each (default and most: 4000)",
+    )  # fmt: skip
+    _add_output(command)
+
+    command = _command(commands, "event", "everything about events", refs=True)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
+        "--budget", metavar="TOKENS", type=_typed(_count), default=600,
+        help="most tokens for each event (default: 600)",
+    )  # fmt: skip
+    command.add_argument(
+        "--clock", choices=("auto", "host", "device"), default="auto", help="what times the iterations"
+    )
+    _add_output(command)
+
     command = _command(commands, "analyze", "the answer of one analysis", kind=True)
     _add_scope(command)
     command.add_argument(
@@ -81,11 +105,28 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_format(command)
     command.add_argument(
+        "--where",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help="only rows such as 'dur_ns>1ms', rank=2 or name~gemm (contains); may be given several times",
+    )
+    command.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        help="sort by a column, largest first; COLUMN:asc: smallest first; none: as the analysis has them "
+        "(default: what matters first in tables and JSON, else none)",
+    )
+    command.add_argument("--columns", metavar="A,B", help="only these columns, in this order (default: all)")
+    command.add_argument(
+        "--top",
         "--limit",
+        dest="limit",
         metavar="N",
         type=_typed(_count),
         help="most rows to print (default: 40 in a table, else all)",
     )
+    _add_budget(command)
     _add_output(command)
 
     command = _command(commands, "what-if", "how long the iterations would take after a change")
@@ -93,10 +134,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--edit",
         metavar="EDIT",
         action="append",
-        required=True,
+        default=[],
         dest="edits",
         help="a change as in 'kernels(2.0, name=\"*gemm*\")', by the functions of hta_widgets.edits; may be "
         "given several times, for changes made together",
+    )
+    command.add_argument(
+        "--finding",
+        metavar="ID",
+        action="append",
+        default=[],
+        dest="findings",
+        help="the change against a finding of diagnose, such as data_stall; may be given several times",
     )
     command.add_argument(
         "--path", action="store_true", help="also print what the time waits for, along the new critical path"
@@ -104,10 +153,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     _add_window(_add_part(command))
     command.set_defaults(streams=None)
     _add_format(command)
+    _add_budget(command)
     _add_output(command)
 
     command = _command(commands, "health", "what is wrong, missing or doubtful in the trace")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_budget(command)
     command.add_argument(
         "--fail-on",
         choices=("error", "warning", "never"),
@@ -169,7 +220,36 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         f"several times; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'",
     )
     _add_format(command)
+    command.add_argument(
+        "--budget", metavar="TOKENS", type=_typed(_count), help="most tokens of JSON (default: any number)"
+    )
     _add_output(command)
+
+    command = _command(commands, "check", "whether a change saved what a finding predicted", many=True)
+    command.add_argument(
+        "--finding",
+        metavar="ID",
+        required=True,
+        help="the finding of diagnose about the first run that the change is against, such as data_stall",
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_part(command)
+    _add_output(command)
+
+    what = "how an agent is to use these commands: a skill (SKILL.md)"
+    command = commands.add_parser("skill", help=what, description=f"Print {what}.")
+    command.add_argument(
+        "--write", metavar="DIR", help="write it to DIR/hta-widgets/SKILL.md instead, and print that name"
+    )
+    _add_behaviour(command)
+
+    what = "a server of the Model Context Protocol on standard input and output"
+    command = commands.add_parser("mcp", help=what, description=f"Run {what}; it reads, and writes nothing.")
+    command.add_argument(
+        "roots", metavar="ROOT", nargs="+", help="folders, or files, that may be read; nothing else is"
+    )
+    command.add_argument("--allow-urls", action="store_true", help="also open URLs, with your credentials")
+    _add_behaviour(command)
 
     what = "compile now what the first answers on a machine would otherwise wait for"
     command = commands.add_parser("warm-up", help=what, description=f"{what.capitalize()}.")
@@ -178,7 +258,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _command(
-    commands: Any, name: str, what: str, kind: bool = False, many: bool = False
+    commands: Any, name: str, what: str, kind: bool = False, many: bool = False, refs: bool = False
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -201,9 +281,10 @@ def _command(
     else:
         parser.add_argument(
             "paths",
-            metavar="PATH",
+            metavar="PATH" if not refs else "PATH RANK:ID",
             nargs="+",
-            help="a folder with a file per rank, files, or URLs for fsspec",
+            help="a folder with a file per rank, files, or URLs for fsspec"
+            + ("; then the events, as diagnose names them" if refs else ""),
         )
     _add_reading(parser)
     _add_behaviour(parser)
@@ -253,12 +334,21 @@ def _add_window(part: Any) -> None:
         "--window",
         metavar="10ms:25ms",
         type=_typed(span),
-        help="time since the job's start, in ns, us, ms or s; an end may be left out",
+        help="time since the job's start, with its unit: ns, us, ms or s; an end may be left out",
     )
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, help="default: what the ending of -o says, else table")
+
+
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget",
+        metavar="TOKENS",
+        type=_typed(_budget),
+        help="most tokens of JSON, four characters each, or all (default: 4000 to stdout, all to a file)",
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -271,6 +361,12 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"{text!r} is not a number of rows")
     return int(text)
+
+
+def _budget(text: str) -> int | str:
+    if text != "all" and (not text.isdecimal() or not int(text)):
+        raise UsageError(f"{text!r} is not a number of tokens, nor all")
+    return text if text == "all" else int(text)
 
 
 def _typed(convert: Callable[[str], Any]) -> Callable[[str], Any]:

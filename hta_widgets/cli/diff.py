@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from hta_widgets.cli.comparison import Run, compared
-from hta_widgets.cli.diff_document import comparison_as_dict, refusal_as_dict
+from hta_widgets.cli.diff_document import comparison_as_dict, refusal_as_dict, within
 from hta_widgets.cli.diff_table import comparison_lines
 from hta_widgets.cli.document import dumped
 from hta_widgets.cli.exits import Exit, UsageError
@@ -37,7 +37,8 @@ def run(arguments: Namespace) -> Exit:
     if form == "table":
         write_lines(output, comparison_lines(found, arguments.top, output))
     elif form == "json":
-        write_lines(output, [dumped(comparison_as_dict(found, arguments.top))])
+        document = comparison_as_dict(found, arguments.top)
+        write_lines(output, [dumped(within(document, arguments.budget))])
     else:
         write_frame(output, found.first_lines(arguments.top), form, "diff")
     return Exit.FOUND if found.failed else Exit.FINE

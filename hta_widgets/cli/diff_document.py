@@ -7,13 +7,15 @@ from typing import Any
 
 import pandas as pd
 
+from hta_widgets.analysis.compare.measures import STEP_TIME
 from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.analysis.evidence.budget import dumped, tokens_of
 from hta_widgets.cli.comparison import Comparison, Run
 from hta_widgets.cli.document import frame_as_dict, missing_as_dict, plain, scope_as_dict
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError, NotComparableError
 
-__all__ = ["comparison_as_dict", "refusal_as_dict"]
+__all__ = ["comparison_as_dict", "refusal_as_dict", "within"]
 
 
 def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
@@ -28,6 +30,41 @@ def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
         "checks": [_check(verdict) for verdict in found.verdicts],
         "failed": found.failed,
     }
+
+
+def within(document: dict[str, Any], budget: int | None) -> dict[str, Any]:
+    """The document in at most `budget` tokens; None: any number.
+
+    First lines are left out from the end, then tables that follow from `measures`, then all measures but the
+    step; `truncated` says so, and is absent where nothing is left out.
+    """
+    if budget is None or tokens_of(dumped(document)) <= budget:
+        return document
+    lines = document["lines"]
+    rows = list(lines.get("rows", []))
+    left_out: list[str] = []
+    kept = len(rows)
+
+    def shortened() -> dict[str, Any]:
+        shown = {name: part for name, part in document.items() if name not in left_out}
+        if "rows" in lines:
+            shown["lines"] = {**lines, "rows": rows[:kept]}
+        if "measures" in left_out:
+            steps = [row for row in document["measures"]["rows"] if row["measure"] == STEP_TIME]
+            shown["measures"] = {**document["measures"], "rows": steps}
+        shown["truncated"] = {"lines": {"rows": kept, "of": len(rows)}, "left_out": list(left_out)}
+        return shown
+
+    def fits() -> bool:
+        return tokens_of(dumped(shortened())) <= budget
+
+    while kept and not fits():
+        kept //= 2
+    for name in ("step_waterfall", "comparability", "run_table", "measures"):
+        if fits():
+            break
+        left_out.append(name)
+    return shortened()
 
 
 def refusal_as_dict(runs: Sequence[Run], refusal: NotComparableError) -> dict[str, Any]:

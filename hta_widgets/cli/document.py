@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,12 +9,20 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from hta_widgets.analysis.evidence.budget import dumped, tokens_of
+from hta_widgets.analysis.evidence.names import cleaned
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["dumped", "frame_as_dict", "json_lines", "missing_as_dict", "plain", "scope_as_dict"]
+__all__ = [
+    "bounded_lines", "dumped", "frame_as_dict", "json_lines", "missing_as_dict", "plain", "scope_as_dict",
+]  # fmt: skip
 
 _CHUNK = 10_000
+_MOST_LISTED = 40
+_MOST_TEXTS = 3
+_SENTENCE = 400
+_AROUND = 8  # tokens of brackets and line ends
 
 
 def scope_as_dict(scope: Scope) -> dict[str, list[int] | None]:
@@ -56,19 +63,80 @@ def missing_as_dict(error: MissingDataError) -> dict[str, Any]:
 def json_lines(head: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
     """The lines of a JSON object: the items of `head`, then `columns` and `rows`, one line per row."""
     yield dumped({**head, "columns": dtypes(frame)})[:-1] + ', "rows": ['
-    before = None
-    for record in records(frame):
-        if before is not None:
-            yield f"{before},"
-        before = dumped(record)
-    if before is not None:
-        yield before
+    yield from _listed(map(dumped, records(frame)))
     yield "]}"
 
 
-def dumped(value: Any) -> str:
-    """`value` as JSON in ASCII: safe on every terminal, whatever names contain."""
-    return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")
+def bounded_lines(
+    head: Mapping[str, Any], frame: pd.DataFrame, budget: int | None, most: int | None = None
+) -> Iterator[str]:
+    """As `json_lines`, with at most `most` rows and in at most `budget` tokens; None: any number.
+
+    `truncated` has how many rows are printed, of how many; it is null where all are. Where the budget leaves
+    some out, texts are cut to 120 letters, and long lists of numbers in the scope to their ends.
+    """
+    total = len(frame)
+    frame = frame.head(total if most is None else most)
+    limited = {"rows": len(frame), "of": total} if len(frame) < total else None
+    if budget is None:
+        yield from json_lines({**head, "truncated": limited}, frame)
+        return
+    rows: list[str] = []
+    short: list[str] = []
+    whole, cut = {**head, "truncated": limited}, _shortened(head)
+    of = {"rows": total, "of": total}
+    room, short_room = (
+        budget - tokens_of(dumped({**each, "truncated": of, "columns": dtypes(frame)})) - _AROUND
+        for each in (whole, cut)
+    )
+    for record in records(frame):
+        if room >= 0:
+            rows.append(dumped(record))
+            room -= tokens_of(rows[-1] + ",\n")
+        short.append(dumped(_shortened(record)))
+        short_room -= tokens_of(short[-1] + ",\n")
+        if room < 0 and short_room < 0:
+            break
+    if room >= 0 and len(rows) == len(frame):
+        yield from json_lines(whole, frame)
+        return
+    if short_room < 0 and short:
+        short.pop()
+    truncated = {"rows": len(short), "of": total}
+    yield dumped({**cut, "truncated": truncated, "columns": dtypes(frame)})[:-1] + ', "rows": ['
+    yield from _listed(iter(short))
+    yield "]}"
+
+
+def _listed(lines: Iterator[str]) -> Iterator[str]:
+    """The lines, a comma after each but the last."""
+    before = None
+    for line in lines:
+        if before is not None:
+            yield f"{before},"
+        before = line
+    if before is not None:
+        yield before
+
+
+def _shortened(value: Any) -> Any:
+    """Texts cut to a length, and long lists of numbers to their ends."""
+    if isinstance(value, str):
+        return cleaned(value)
+    if isinstance(value, Mapping):
+        return {
+            key: cleaned(each, _SENTENCE) if key == "sentence" else _shortened(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        if len(value) > _MOST_LISTED:
+            return {"first": value[0], "last": value[-1], "count": len(value)}
+        texts = [_shortened(each) for each in value[:_MOST_TEXTS]]
+        more = len(value) - len(texts)
+        return (
+            [*texts, f"{more:,} more"] if more and isinstance(value[0], str) else list(map(_shortened, value))
+        )
+    return value
 
 
 def plain(value: Any) -> Any:

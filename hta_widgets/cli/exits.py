@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
 
-__all__ = ["Exit", "OutputError", "UsageError", "codes_in_words"]
+__all__ = ["Exit", "OutputError", "UsageError", "code_of", "codes_in_words"]
 
 
 class Exit(IntEnum):
@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 _WORDS = {
     Exit.FINE: "fine",
-    Exit.FOUND: "found what --fail-on names",
+    Exit.FOUND: "found what --fail-on names, or a change that did not save what was predicted",
     Exit.USAGE: "bad usage, or runs that cannot be compared",
     Exit.UNREADABLE: "the trace cannot be read",
     Exit.MISSING: "the trace lacks what the question needs",
@@ -42,6 +42,19 @@ class UsageError(HtaWidgetsError):
 
 class OutputError(HtaWidgetsError):
     """The output cannot be written."""
+
+
+def code_of(error: Exception) -> Exit:
+    """The exit code of an error."""
+    if isinstance(error, UsageError | NotComparableError):
+        return Exit.USAGE
+    if isinstance(error, MissingDataError):
+        return Exit.MISSING
+    if isinstance(error, OutputError):
+        return Exit.UNWRITTEN
+    if isinstance(error, HtaWidgetsError):
+        return Exit.UNREADABLE
+    return Exit.INTERNAL
 
 
 def codes_in_words() -> str:

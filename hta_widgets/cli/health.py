@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from hta_widgets.cli.document import json_lines
+from hta_widgets.cli.document import bounded_lines
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.opening import open_trace
-from hta_widgets.cli.output import check_writable, text_form_of, write_lines
+from hta_widgets.cli.output import budget_of, check_writable, text_form_of, write_lines
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.values import number_ranges
 from hta_widgets.formatting import counted
@@ -27,7 +27,8 @@ def run(arguments: Namespace) -> Exit:
     form = text_form_of(arguments.json, arguments.output)
     trace = open_trace(arguments, warn=False)  # the findings list the files left out
     if form == "json":
-        write_lines(arguments.output, json_lines(_head(trace), trace.health))
+        budget = budget_of(arguments.budget, arguments.output)
+        write_lines(arguments.output, bounded_lines(_head(trace), trace.health, budget))
     else:
         write_lines(arguments.output, _lines(trace, arguments.output))
     grave = SEVERITIES[: SEVERITIES.index(arguments.fail_on) + 1] if arguments.fail_on != "never" else ()

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.registry import ANALYSES, TABLES
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import aligned
 from hta_widgets.formatting import did_you_mean
@@ -25,10 +25,11 @@ def known_kind(kind: str) -> Analysis:
     Raises:
         UsageError: there is none.
     """
-    if kind not in ANALYSES:
-        hint = did_you_mean(kind, ANALYSES)
-        raise UsageError(f"there is no analysis {kind!r}{hint}; the kinds are {', '.join(ANALYSES)}")
-    return ANALYSES[kind]
+    known = [*ANALYSES, *TABLES]
+    if kind not in known:
+        hint = did_you_mean(kind, known)
+        raise UsageError(f"there is no analysis {kind!r}{hint}; the kinds are {', '.join(known)}")
+    return TABLES[kind] if kind in TABLES else ANALYSES[kind]
 
 
 def options_of(analysis: Analysis) -> dict[str, tuple[Any, Any]]:
@@ -62,9 +63,10 @@ def values_of(analysis: Analysis, given: Iterable[tuple[str, str]]) -> dict[str,
 def print_kinds() -> None:
     """Print each kind with its title, under its group, and its options below it."""
     lines: list[str] = []
-    cells = [[analysis.kind, analysis.title] for analysis in ANALYSES.values()]
+    known = [*ANALYSES.values(), *TABLES.values()]
+    cells = [[analysis.kind, analysis.title] for analysis in known]
     group = ""
-    for analysis, line in zip(ANALYSES.values(), aligned(cells, [False, False]), strict=True):
+    for analysis, line in zip(known, aligned(cells, [False, False]), strict=True):
         if analysis.group != group:
             group = analysis.group
             lines += [*([""] if lines else []), group]

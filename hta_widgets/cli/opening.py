@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["client_of", "open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
+__all__ = ["client_of", "kept_open", "open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
 
 
 _CONNECTING_SECONDS = 10
@@ -32,6 +36,11 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
     Raises:
         HtaWidgetsError: it cannot be read.
     """
+    kept = _KEPT.get()
+    key = _state_of(arguments) if kept else None
+    if kept and key in kept.traces:
+        kept.traces.move_to_end(key)
+        return kept.traces[key]
     with reading(arguments) as show:
         pace = Pace()
 
@@ -46,7 +55,46 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
         )  # fmt: skip
     if warn:
         warn_of_failed(arguments, trace)
+    if kept:
+        kept.add(key, trace)
     return trace
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Opened traces, those used last at the end."""
+
+    most: int
+    traces: OrderedDict[Hashable, Trace]
+
+    def add(self, key: Hashable, trace: Trace) -> None:
+        self.traces[key] = trace
+        while len(self.traces) > self.most:
+            self.traces.popitem(last=False)
+
+
+_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def kept_open(most: int) -> Iterator[None]:
+    """A context in which the traces opened last stay open, until their files change."""
+    token = _KEPT.set(_Kept(most, OrderedDict()))
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def _state_of(arguments: Namespace) -> Hashable:
+    """What a trace was opened from, and how: it changes with each file."""
+    files = [
+        (str(file), stat.st_size, stat.st_mtime_ns)
+        for path in arguments.paths
+        for file in sorted([Path(path), *Path(path).rglob("*")])
+        if file.exists() and (stat := file.stat())
+    ]
+    return tuple(arguments.paths), getattr(arguments, "clock", "auto"), arguments.recording, tuple(files)
 
 
 def source_of(arguments: Namespace) -> Any:

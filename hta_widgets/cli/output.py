@@ -7,9 +7,11 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS
 from hta_widgets.cli.exits import OutputError, UsageError
 from hta_widgets.cli.terminal import is_terminal, printable
 from hta_widgets.whole_files import write_whole
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClosedOutput",
+    "budget_of",
     "check_writable",
     "form_of",
+    "taken",
     "text_form_of",
     "to_stdout",
     "to_terminal",
@@ -31,6 +35,7 @@ __all__ = [
 
 
 _PIECE = 1 << 15
+_TAKEN: ContextVar[list[str] | None] = ContextVar("taken", default=None)
 _ENDINGS = {
     **dict.fromkeys(("", ".txt", ".text", ".log", ".md"), "table"),
     ".csv": "csv",
@@ -75,6 +80,16 @@ def text_form_of(as_json: bool, output: str) -> str:
     return form
 
 
+def budget_of(asked: int | str | None, output: str) -> int | None:
+    """The most tokens of JSON that an answer may take; None: any number.
+
+    What is printed is read by people and agents, and bounded unless asked; a file is for programs.
+    """
+    if asked is None:
+        return DEFAULT_TOKENS if output == "-" else None
+    return None if asked == "all" else int(asked)
+
+
 def _form_of_ending(output: str) -> str:
     ending = PurePath(output).suffix.lower()
     if ending not in _ENDINGS:
@@ -112,6 +127,17 @@ class ClosedOutput(io.TextIOBase):
 
 
 @contextmanager
+def taken() -> Iterator[list[str]]:
+    """A context in which lines of text are not written but put into the list that it yields."""
+    lines: list[str] = []
+    token = _TAKEN.set(lines)
+    try:
+        yield lines
+    finally:
+        _TAKEN.reset(token)
+
+
+@contextmanager
 def to_stdout() -> Iterator[None]:
     """A context that writes to standard output.
 
@@ -133,6 +159,10 @@ def write_lines(output: str, lines: Iterable[str]) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
+    taken = _TAKEN.get()
+    if taken is not None:
+        taken.extend(lines)
+        return
     if output == "-":
         with to_stdout():
             for line in lines:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from hta_widgets.cli.arguments import parse
-from hta_widgets.cli.exits import Exit, OutputError, UsageError
+from hta_widgets.cli.exits import Exit, OutputError, code_of
 from hta_widgets.cli.output import ClosedOutput, to_stdout
 from hta_widgets.cli.terminal import printable
-from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
+from hta_widgets.errors import HtaWidgetsError
 
 __all__ = ["main"]
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"hta-widgets: {printable(_in_words(error))}\n")
         if isinstance(error, OutputError):
             _give_up_stdout()
-        return _code_of(error)
+        return code_of(error)
     return code
 
 
@@ -57,18 +57,6 @@ def _run(argv: Sequence[str] | None) -> int:
     module = arguments.command.replace("-", "_")
     code: int = import_module(f"hta_widgets.cli.{module}").run(arguments)
     return code
-
-
-def _code_of(error: Exception) -> Exit:
-    if isinstance(error, UsageError | NotComparableError):
-        return Exit.USAGE
-    if isinstance(error, MissingDataError):
-        return Exit.MISSING
-    if isinstance(error, OutputError):
-        return Exit.UNWRITTEN
-    if isinstance(error, HtaWidgetsError):
-        return Exit.UNREADABLE
-    return Exit.INTERNAL
 
 
 def _in_words(error: Exception) -> str:

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from hta_widgets.cli.exits import UsageError
 
-__all__ = ["Numbers", "Span", "assignment", "numbers", "span"]
+__all__ = ["TIME_UNITS", "Numbers", "Span", "assignment", "numbers", "span"]
 
-_UNITS = {"": 1, "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
+TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?([a-zµμ]*)")
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -72,7 +72,7 @@ def numbers(text: str) -> Numbers:
 
 
 def span(text: str) -> Span:
-    """`10ms:25ms` as `Span`; without a unit, ns; an end may be left out."""
+    """`10ms:25ms` as `Span`; an end may be left out, its unit may not (but that of 0)."""
     edges = [edge.strip() for edge in text.split(":")]
     if len(edges) != 2 or not any(edges):
         raise UsageError(f"{text!r} is not a window such as 10ms:25ms, 1.5s: or :800us")
@@ -105,9 +105,10 @@ def number_ranges(known: Iterable[int]) -> str:
 
 def _ns(text: str) -> int:
     match = _TIME.fullmatch(text.lower())
-    if not match or match[2] not in _UNITS:
-        raise UsageError(f"{text!r} is not a time such as 10ms; the units are ns, us, ms and s")
-    ns = Decimal(match[1]) * _UNITS[match[2]]
+    if not match or (match[2] not in TIME_UNITS and (match[2] or Decimal(match[1]))):
+        missing = "has no unit: write" if match and not match[2] else "is not a time such as"
+        raise UsageError(f"{text!r} {missing} 10ms; the units are ns, us, ms and s")
+    ns = Decimal(match[1]) * TIME_UNITS.get(match[2], 1)
     if ns != int(ns):
         raise UsageError(f"{text!r} is finer than a nanosecond")
     return int(ns)

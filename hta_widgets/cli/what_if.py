@@ -13,10 +13,11 @@ from hta_widgets.analysis.replay.answer import sentence
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.analysis.replay.quality import replay_quality
-from hta_widgets.cli.document import json_lines, scope_as_dict
+from hta_widgets.cli.document import bounded_lines, scope_as_dict
 from hta_widgets.cli.exits import Exit, UsageError
+from hta_widgets.cli.found import found_row
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
+from hta_widgets.cli.output import budget_of, check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.model import Trace
@@ -29,12 +30,15 @@ _TABLE_ROWS = 40
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""
+    if not arguments.edits and not arguments.findings:
+        raise UsageError("name a change: --edit or --finding; see hta-widgets what-if --help")
     edits = [edit for text in arguments.edits for edit in _edits(text)]
     output: str = arguments.output
     check_writable(output)
     form = form_of(arguments.format, output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
+    edits += [edit for finding in arguments.findings for edit in _edits_against(trace, scope, finding)]
     try:
         frame = what_if(trace, edits, scope, path=arguments.path)
     except ValueError as error:
@@ -50,7 +54,7 @@ def run(arguments: Namespace) -> Exit:
             "edits": [edit.expression for edit in edits],
             "sentence": sentence(frame),
         }
-        write_lines(output, json_lines(head, frame))
+        write_lines(output, bounded_lines(head, frame, budget_of(arguments.budget, output)))
     else:
         write_frame(output, frame, form, "what_if")
     return Exit.FINE
@@ -61,6 +65,18 @@ def _edits(text: str) -> tuple[Edit, ...]:
         return parse_all(text)
     except ValueError as error:
         raise UsageError(f"argument --edit: {error}") from None
+
+
+def _edits_against(trace: Trace, scope: Scope, finding: str) -> tuple[Edit, ...]:
+    """The change that was replayed for a finding of the overview.
+
+    Raises:
+        UsageError: nothing of the kind is found, or no change against it is replayed.
+    """
+    edits = str(found_row(trace, scope, finding)["edits"])
+    if not edits:
+        raise UsageError(f"no change against {finding} is replayed on one rank: name one with --edit")
+    return parse_all(edits)
 
 
 def _warn_of_left_out(arguments: Namespace, trace: Trace, scope: Scope) -> None:

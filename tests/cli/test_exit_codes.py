@@ -42,7 +42,7 @@ def failed(done: Done, code: int, *words: str) -> None:
         (("analyze", "temporal_breakdown", DDP, "--window", "25ms:10ms"), "25ms:10ms"),
         (("analyze", "temporal_breakdown", DDP, "--window", "1h:2h"), "1h"),
         (("analyze", "temporal_breakdown", DDP, "--window", "10s:20s"), "holds nothing"),
-        (("analyze", "temporal_breakdown", DDP, "--window", "0.5:2"), "finer than a nanosecond"),
+        (("analyze", "temporal_breakdown", DDP, "--window", "0.5ns:2"), "finer than a nanosecond"),
         (("analyze", "temporal_breakdown", DDP, "--option", "by"), "'by'"),
         (("analyze", "temporal_breakdown", DDP, "--option", "by=moon"), "rank|iteration"),
         (("analyze", "temporal_breakdown", DDP, "--option", "moon=1"), "its options are by"),

@@ -19,6 +19,7 @@ from tests.cli.conftest import Run
 
 DDP = examples.path("ddp_4ranks")
 PART = {"ranks": (0, 2), "iterations": (10, 11), "window": (2_000_000, 30_000_000)}
+WHOLE = ["--budget", "all", "--sort", "none"]
 ARGUMENTS = {
     "all": [],
     "part": ["--ranks", "0,2", "--iterations", "10-11", "--window", "2ms:30ms"],
@@ -61,7 +62,7 @@ def test_api_command_line_and_explorer_agree(
     chosen = SELECTIONS[part]
     scope = Scope(chosen.get("ranks"), chosen.get("iterations"), chosen.get("window"))
     scope = shown_scope(ddp, kind, scope)  # shares are of the steps that findings judge
-    done = run("analyze", kind, DDP, *ARGUMENTS[part], "--format", "json")
+    done = run("analyze", kind, DDP, *ARGUMENTS[part], "--format", "json", *WHOLE)
     try:
         frame = analysis.ANALYSES[kind].function(ddp, scope)
     except MissingDataError as missing:

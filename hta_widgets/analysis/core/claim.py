@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any, Final, Literal
 
 from hta_widgets.formatting import (
@@ -106,6 +107,21 @@ class Text:
                 yield part
             elif isinstance(part, Text):
                 yield from part.claims
+
+    @property
+    def places(self) -> Iterator[tuple[Claim, int]]:
+        """Each claim with where it starts in the text, in the order of the text."""
+        at = 0
+        for literal, name, _, _ in Formatter().parse(self.template):
+            at += len(literal)
+            if name is None:
+                continue
+            part = self.parts[name]
+            if isinstance(part, Claim):
+                yield part, at
+            elif isinstance(part, Text):
+                yield from ((claim, at + inside) for claim, inside in part.places)
+            at += len(str(part))
 
     @property
     def prose(self) -> str:

@@ -9,9 +9,9 @@ import pandas as pd
 from hta_widgets.formatting import duration, percent
 from hta_widgets.kernel_names import short_kernel_name
 
-__all__ = ["critical_path_summary", "sentence"]
+__all__ = ["WORDS", "critical_path_summary", "sentence"]
 
-_WORDS = {
+WORDS = {
     "cpu_bound": "the host",
     "data_loading": "data loading",
     "gpu_compute_bound": "compute kernels",
@@ -65,6 +65,6 @@ def sentence(frame: pd.DataFrame) -> str:
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
     longest = f"{short_kernel_name(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
     return (
-        f"The path leads through {_WORDS[main]} for {share} of {duration(total)}{spread}; "
+        f"The path leads through {WORDS[main]} for {share} of {duration(total)}{spread}; "
         f"longest through {longest}."
     )

@@ -58,6 +58,7 @@ _COLUMNS = {
     "wrong_if": "str",
     "kind": "str",
     "name": "str",
+    "checked": "str",
     "event_rank": "Int64",
     "event_id": "Int64",
     "start_ns": "Int64",
@@ -111,7 +112,7 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         all of the selected time on each rank that it is about, on average), share_pct (float64, % of the
         time of these ranks; 0 if open, or about the recording or memory),
         text (str), claims (str: a JSON list of what text and saving state, each with measure, value, unit,
-        of, ranks, about and shown), saving (str: what taking the
+        of, ranks, about and shown, and at: where in text it starts), saving (str: what taking the
         cost away would save, by a replay of one rank as in `what_if`, or, of what ranks lose to each other,
         of all as in `slowdown`; or why that is unknown),
         saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time, or of the job's
@@ -126,8 +127,9 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         edits (str, the Python expression of the change, as `hta-widgets what-if --edit` takes it),
         suggestion (what to try), risk (what may go wrong with it), needs (what it takes; "" where nothing
         is known to), wrong_if (what would make it false), kind (the analysis that shows it, "" if open or
-        about the recording), name (of the events it is about, or "") (str), event_rank, event_id (Int64; an
-        event to look at, or NA), start_ns, end_ns (Int64, ns: when it shows, on that rank, or NA).
+        about the recording), name (of the events it is about, or ""), checked (the topics that were not
+        found, on their row) (str), event_rank, event_id (Int64; an event to look at, or NA), start_ns, end_ns
+        (Int64, ns: when it shows, on that rank, or NA).
     """
     scope = scope or Scope()
     verdict, inputs = recording_verdict(trace, scope), Inputs(trace, scope)
@@ -175,6 +177,7 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
         "wrong_if": rule.wrong_if,
         "kind": finding.kind,
         "name": evidence.name,
+        "checked": "",
         "event_rank": evidence.event_rank,
         "event_id": evidence.event_id,
         "start_ns": start,
@@ -182,8 +185,14 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
     }
 
 
-def _claims(*texts: Any) -> str:
-    claims = [claim.as_dict() for text in texts if isinstance(text, Text) for claim in text.claims]
+def _claims(stated: Any, saving: Any) -> str:
+    claims: list[dict[str, Any]] = []
+    for text, places in ((stated, [*stated.places] if isinstance(stated, Text) else []), (saving, [])):
+        if isinstance(text, Text):
+            claims += [
+                {**claim.as_dict(), "at": [at for other, at in places if other is claim]}
+                for claim in text.claims
+            ]
     return json.dumps(claims, ensure_ascii=False) if claims else ""
 
 
@@ -196,6 +205,7 @@ def _checked_row(rules: list[Rule]) -> dict[str, object]:
         "severity": CHECKED,
         "topic": "nothing_found",
         "text": f"Checked, and not there or too small to tell: {listed}.",
+        "checked": " ".join(sorted({rule.topic for rule in rules})),
     }
 
 

@@ -1,7 +1,8 @@
-"""What the rows of the table of operators are: calls of one name, shape, category, path or module."""
+"""What the rows of the table of operators are: calls of one name, shape, category, path, module or class."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -19,11 +20,13 @@ from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types, tex
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BY", "By", "Groups", "groups_of"]
+__all__ = ["BY", "OF_MODULES", "By", "Groups", "groups_of"]
 
 Int64 = npt.NDArray[np.int64]
-By = Literal["name", "shapes", "module", "category", "call_path"]
+By = Literal["name", "shapes", "module", "module_class", "category", "call_path"]
 BY: Final[tuple[By, ...]] = get_args(By)
+OF_MODULES: Final[tuple[By, ...]] = ("module", "module_class")
+_INSTANCE: Final = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,14 @@ class Groups:
 
 @memoize_per_rank(last=len(BY))
 def groups_of(rank_trace: RankTrace, by: By) -> Groups:
-    """The groups of `operator_calls`, or of `module_calls` by module."""
-    if by == "module":
+    """The groups of `operator_calls`, or of `module_calls` by module or its class."""
+    if by in OF_MODULES:
         calls, _ = module_calls(rank_trace)
         found = _named(calls, rank_trace)
-        return Groups(found.of, [name.removeprefix(PREFIX) for name in found.names])
+        names = [name.removeprefix(PREFIX) for name in found.names]
+        if by == "module":
+            return Groups(found.of, names)
+        return _joined(found.of, [_INSTANCE.sub("", name) for name in names])
     calls = operator_calls(rank_trace)
     if by == "shapes":
         return _shaped(calls, rank_trace)
@@ -60,10 +66,14 @@ def groups_of(rank_trace: RankTrace, by: By) -> Groups:
     found = _named(calls, rank_trace)
     if by == "name":
         return found
-    categories = [category_of(name) for name in found.names]
-    names = sorted({*categories})
-    number = np.array([names.index(category) for category in categories] or [0], np.int64)
-    return Groups(number[found.of], names)
+    return _joined(found.of, [category_of(name) for name in found.names])
+
+
+def _joined(of: Int64, names: list[str]) -> Groups:
+    """The groups that have one name made one."""
+    joined = sorted({*names})
+    number = np.array([joined.index(name) for name in names] or [0], np.int64)
+    return Groups(number[of], joined)
 
 
 def _codes(values: npt.NDArray[np.integer]) -> tuple[Int64, list[int]]:

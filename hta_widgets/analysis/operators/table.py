@@ -15,7 +15,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.costs import SUMS, module_costs, operator_costs
-from hta_widgets.analysis.operators.groups import BY, By, Groups, groups_of
+from hta_widgets.analysis.operators.groups import BY, OF_MODULES, By, Groups, groups_of
 from hta_widgets.analysis.operators.memory import COLUMNS, memory_of
 from hta_widgets.analysis.operators.totals import Totals
 from hta_widgets.charts.spec import Bars
@@ -33,7 +33,7 @@ __all__ = ["ANALYSIS", "OUTSIDE", "figures", "operators", "sentence"]
 
 Float64 = npt.NDArray[np.float64]
 
-OUTSIDE: Final = {by: "(no module)" if by == "module" else "(no operator)" for by in BY}
+OUTSIDE: Final = {by: "(no module)" if by in OF_MODULES else "(no operator)" for by in BY}
 """The name of the row of device work that no operator, or module, launched."""
 
 _FURTHER: Final[dict[str, tuple[str, ...]]] = {
@@ -74,9 +74,9 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         scope: ranks, iterations, time window, streams, names to look at; default everything.
         by: a row for each "name" of an operator; name, "shapes" and types of the inputs; "category"
             (matmul, convolution, attention, norm, elementwise, reduction, embedding, optimizer, copy,
-            communication, other); "call_path" of operators and the modules around them; or "module": each
+            communication, other); "call_path" of operators and the modules around them; "module": each
             `nn.Module`, with its calls, the operators that ran in them, and the backward operators that
-            differentiate those (by sequence number).
+            differentiate those (by sequence number); or "module_class": all modules of a class.
 
     Returns:
         One row per rank and group, by rank, then most device_self_ns first. Columns: rank int64, name (str),
@@ -99,7 +99,7 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
 
     Raises:
         MissingDataError: no selected rank has operators, their shapes (by shapes), or frames of modules (by
-            module).
+            module or module_class).
         ValueError: `by` is none of the above.
 
     The peaks are those of the device's datasheet and of the unit that the longest kernel of a call uses, as
@@ -150,7 +150,7 @@ def _greatest(frame: pd.DataFrame, column: str) -> tuple[str, int]:
 @memoize_per_rank(last=len(BY))
 def _answers(rank_trace: RankTrace, by: By) -> bool:
     """Whether a rank has what the rows are made of."""
-    if by == "module":
+    if by in OF_MODULES:
         return bool(is_module(rank_trace).any())
     operator = rank_trace.event_class == EventClass.HOST_OP
     if by == "shapes":
@@ -160,7 +160,7 @@ def _answers(rank_trace: RankTrace, by: By) -> bool:
 
 def _missing(trace: Trace, by: By) -> MissingDataError:
     profile = "Record with torch.profiler.profile"
-    if by == "module":
+    if by in OF_MODULES:
         return MissingDataError("nn.Module frames", f"{profile}(with_stack=True).")
     if by == "shapes":
         return MissingDataError("shapes of operators", f"{profile}(record_shapes=True).")
@@ -169,13 +169,13 @@ def _missing(trace: Trace, by: By) -> MissingDataError:
 
 def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.DataFrame:
     groups = groups_of(rank_trace, by)
-    if by == "module":
+    if by in OF_MODULES:
         calls, costs = module_calls(rank_trace)[0], module_costs(rank_trace)
     else:
         calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
     totals = Totals(rank_trace, calls, costs, groups.of, len(groups.names), scope)
     memory = memory_of(
-        rank_trace, offset_ns, calls.parent, groups.of, len(groups.names), scope, by == "module"
+        rank_trace, offset_ns, calls.parent, groups.of, len(groups.names), scope, by in OF_MODULES
     )
     shown = (totals.calls > 0) | (totals.kernels > 0)
     if memory is not None:
@@ -239,7 +239,7 @@ def figures(costs: Float64) -> dict[str, Any]:
 
 
 def _category(name: str, by: By) -> str:
-    if by == "category" or by == "module" or name in OUTSIDE.values():
+    if by == "category" or by in OF_MODULES or name in OUTSIDE.values():
         return name if by == "category" and name not in OUTSIDE.values() else ""
     return category_of(name)
 
@@ -274,5 +274,5 @@ ANALYSIS = Analysis(
         "device_self_ns", ("name",), "compute", names="name", no_event=OUTSIDE["name"], measure="Device time"
     ),
     requires=("operators",),
-    options=(Option("by", "Rows", BY, "name", no_events=("module", "category")),),
+    options=(Option("by", "Rows", BY, "name", no_events=("module", "module_class", "category")),),
 )

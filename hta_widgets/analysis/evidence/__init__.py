@@ -1,0 +1,1 @@
+"""What a recording shows, in a document of bounded size that a person can send and a program can act on."""
