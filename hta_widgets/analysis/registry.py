@@ -17,6 +17,7 @@ ANALYSES: Final = Entries(
     {
         "overview": "findings.overview",
         "step_times": "device_time.step_times",
+        "step_parts": "device_time.step_parts",
         "temporal_breakdown": "device_time.temporal",
         "comm_comp_overlap": "device_time.overlap",
         "idle_breakdown": "idle.breakdown",
