@@ -204,7 +204,8 @@ ANALYSIS = Analysis(
     title="Which step is slow, on which rank, and why",
     function=step_parts,
     sentence=sentence,
-    chart=Stack(SERIES, "dur_ns"),
+    chart=None,  # the panel has a picture of its own
     requires=("device events",),
     ignores=("ranks", "iterations"),
+    pictured=Stack(SERIES, "dur_ns"),
 )
