@@ -27,6 +27,8 @@ interface Row {
 
 /** So much of the picture lies left of what changes. */
 const LEAD = 0.15;
+/** Smaller parts of the greatest change share a row. */
+const SMALL = 1 / 50;
 
 export function Difference({ found }: { found: StepDifference }) {
   const rows = rowsOf(found);
@@ -48,8 +50,8 @@ export function Difference({ found }: { found: StepDifference }) {
                 <i
                   data-pattern={pattern || undefined}
                   style={{
-                    left: `${share(Math.min(from, to))}%`,
-                    width: `${Math.max(0.5, share(Math.max(from, to)) - share(Math.min(from, to)))}%`,
+                    left: `${share(whole ? low : Math.min(from, to))}%`,
+                    width: `${Math.max(0.5, share(Math.max(from, to)) - share(whole ? low : Math.min(from, to)))}%`,
                     background: `var(--hta-${timeClass})`,
                   }}
                 />
@@ -64,7 +66,7 @@ export function Difference({ found }: { found: StepDifference }) {
       </p>
       {found.names.length > 0 && (
         <>
-          <h4>Largest changes by name</h4>
+          <h4>Largest changes of device time by name, hidden or not</h4>
           <dl class="hta-fall-names">
             {found.names.map(([name, short, timeClass, change]) => (
               <div key={`${name}${timeClass}`} title={`${name}\n${exact(change, "ns")}`}>
@@ -94,11 +96,20 @@ function rowsOf(found: StepDifference): Row[] {
     pattern: "",
   });
   let at = found.first_ns;
-  const parts = found.parts.map(([label, timeClass, pattern, change]): Row => {
+  const parts = folded(found.parts).map(([label, timeClass, pattern, change]): Row => {
     const from = at;
     at += change;
     const value = signed(change, duration(change));
     return { label, from, to: at, value, title: exact(change, "ns"), whole: false, timeClass, pattern };
   });
   return [whole(found.first, found.first_ns), ...parts, whole(found.second, found.second_ns)];
+}
+
+/** The parts, with those that are too small for a bar as one. */
+function folded(parts: StepDifference["parts"]): StepDifference["parts"] {
+  const least = SMALL * Math.max(...parts.map(([, , , change]) => Math.abs(change)));
+  const small = parts.filter(([, , , change]) => Math.abs(change) < least);
+  if (small.length < 2) return parts;
+  const sum = small.reduce((total, [, , , change]) => total + change, 0);
+  return [...parts.filter((part) => !small.includes(part)), [`${small.length} others`, "idle", "", sum]];
 }

@@ -284,7 +284,9 @@ function Strip({ row, lasts, bins, data, height }: StripProps) {
   }, [at, median, lasts, bins, data, height]);
   const tall = height + 1 + BAND;
   return (
-    <canvas ref={canvas} aria-hidden="true" width={bins} height={tall} style={{ height: `${tall}px` }} />
+    <span aria-hidden="true">
+      <canvas ref={canvas} width={bins} height={tall} style={{ height: `${tall}px` }} />
+    </span>
   );
 }
 

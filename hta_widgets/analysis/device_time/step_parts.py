@@ -59,8 +59,10 @@ def step_parts(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Each step is split as `temporal_breakdown` and `idle_breakdown` split time. The median step is a real one,
     so that every difference to it adds up: of the steady steps (see `step_times`) of the selected ranks, the
-    one in the middle by duration, of an even number the shorter. The steps of a server are compared with
-    those of the same phase and batch size. With fewer than four steady steps of a kind there is no median.
+    one whose duration and parts lie nearest to the medians of these, the first of several. (A step in the
+    middle by duration alone may be one of the rank that all others wait for.) The steps of a server are
+    compared with those of the same phase and batch size. With fewer than four steady steps of a kind there is
+    no median.
 
     Args:
         trace: the job.
@@ -104,12 +106,14 @@ def _median_rows(trace: Trace, frame: pd.DataFrame) -> np.ndarray[tuple[int], np
     kind = kind[["phase", "batch_size"]].astype("object").fillna("")
     steady = ~(frame["partial"] | frame["start_up"] | frame["open"]) & (frame["known"] != "guessed")
     at = np.full(len(frame), -1, np.int64)
+    measures = frame[["dur_ns", *_PARTS_NS]].to_numpy(np.float64)
     for found in kind.groupby(["phase", "batch_size"], sort=True).indices.values():
         rows = np.asarray(found, np.int64)
         own = rows[steady.to_numpy(np.bool_)[rows]]
         if len(own) >= LEAST_STEPS:
-            by_time = own[np.argsort(frame["dur_ns"].to_numpy(np.int64)[own], kind="stable")]
-            at[rows] = by_time[(len(by_time) - 1) // 2]
+            values = measures[own]
+            unlike = np.abs(values - np.median(values, axis=0)).sum(axis=1)
+            at[rows] = own[unlike.argmin()]
     return at
 
 
@@ -158,7 +162,7 @@ def sentence(frame: pd.DataFrame) -> str:
         place += f" on rank {row['rank']}"
     if change < _ALIKE * median:
         return (
-            f"All {counted(len(compared), 'step')} take about {duration(median)}; the longest, {place}, "
+            f"All {_steps_of(compared)} take about {duration(median)}; the longest, {place}, "
             f"takes {percent(100.0 * change / median)} more than the median{_other_rank(frame, compared)}."
         )
     changes = _changes(frame, compared).iloc[longest].to_dict()
@@ -167,6 +171,12 @@ def sentence(frame: pd.DataFrame) -> str:
         f"{place[:1].upper()}{place[1:]} is {duration(change)} longer than the median step: "
         f"{_decapitalised(cause)}"
     )
+
+
+def _steps_of(compared: pd.DataFrame) -> str:
+    """`5 steps`, or `5 steps on 4 ranks`."""
+    ranks = compared["rank"].nunique()
+    return counted(compared["iteration"].nunique(), "step") + (f" on {ranks} ranks" if ranks > 1 else "")
 
 
 def _changes(frame: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:

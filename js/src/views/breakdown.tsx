@@ -158,7 +158,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
         <div class="hta-bar">
-          <h3>{title}</h3>
+          <h3 title={time.value ? `${title}, ${time.value}` : title}>{title}</h3>
           {shown && time.value && <span class="hta-muted">{time.value}</span>}
           <BusyMark status={status} />
           <span class="hta-grow" />
