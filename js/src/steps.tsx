@@ -97,7 +97,8 @@ export function Steps({
   const shown = byDuration ? [...rows].sort((one, other) => other.ns - one.ns) : rows;
   const { difference } = state;
   const compared = difference.value.pair ?? [];
-  const chosen = (step: Step) => compared.some((other) => same(other, step));
+  const marked = state.pair.value.length ? state.pair.value : compared;
+  const chosen = (step: Step) => marked.some((other) => same(other, step));
   const most = Math.max(1, ...rows.flatMap(({ parts }) => [reach(parts, 1), reach(parts, -1)]));
   const medians = new Set(rows.map(({ median }) => median));
   const median = medians.size === 1 ? rows[[...medians][0] as number] : undefined;

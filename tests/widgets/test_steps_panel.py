@@ -49,9 +49,12 @@ def test_two_chosen_steps_are_compared_in_the_order_of_the_clicks(
 
 def test_one_chosen_step_is_compared_with_its_median(panel: StepsPanel) -> None:
     median = panel.difference["pair"][0]
-    panel.pair = [(3, 11)]
+    panel.pair = [(2, 11)]
     settle([panel])
-    assert panel.difference["pair"] == [median, [3, 11]]
+    assert panel.difference["pair"] == [median, [2, 11]]
+    panel.pair = [tuple(median)]  # with itself there is nothing to compare
+    settle([panel])
+    assert panel.difference == {}
     panel.pair = [(7, 99)]  # no such step
     settle([panel])
     assert panel.difference["pair"][0] == median

@@ -12,12 +12,14 @@ import { bindHelp, openHelp } from "../help";
 import { bindUndo } from "../history";
 import { bindLauncher, type Choice, openLauncher } from "../launcher";
 import { Loading, loads, Notices } from "../loading";
+import { Menu } from "../menu";
 import { trait, type View } from "../model";
 import { OPEN } from "../notes";
 import { onAbort } from "../page";
 import { type Entry, PanelBar } from "../panelbar";
 import { choicesOf, historyCommands } from "../places";
 import { revealed } from "../reveal";
+import { shareItems } from "../share";
 import { draw } from "../shared";
 import { SHOW, Showing, type Shown, TRY } from "../showing";
 import { Slot, type SlotProps } from "../slot";
@@ -139,7 +141,27 @@ export const explorer: View = ({ model, el, signal, host }) => {
     { signal },
   );
 
+  const sharing = shareItems(rpc, () => header.value[0]?.value ?? "");
+  const shareByName: Choice[] = sharing.map(({ label, hint, keywords, done, run }) => ({
+    group: "Share",
+    label,
+    detail: hint,
+    keywords,
+    run: async () => {
+      const task = { progress: () => {}, signal };
+      try {
+        await run(task);
+        told.value = { text: `${label}: ${done.toLowerCase()}.`, actions: [] };
+      } catch (error) {
+        told.value = {
+          text: `${label} failed: ${error instanceof Error ? error.message : error}`,
+          actions: [],
+        };
+      }
+    },
+  }));
   const commands: Choice[] = [
+    ...(frozen ? [] : shareByName),
     ...(frozen ? [] : historyCommands(rpc)),
     {
       group: "Commands",
@@ -216,6 +238,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 >
                   Go to <span class="hta-key">/</span>
                 </Button>
+                {!frozen && <Menu label="Share" items={sharing} />}
                 <Button
                   class="hta-icon"
                   aria-label="Fill the window"
