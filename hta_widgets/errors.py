@@ -5,11 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb, format_list
 from typing import Any
+
+_PACKAGE = Path(__file__).parent
 
 
 class HtaWidgetsError(Exception):
     """Base class of every error raised by hta_widgets."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints below a cell: what happened, after the reader's own lines, without ours.
+
+        The line of the cell itself, which stands above, is left out where it calls the library directly.
+        """
+        frames = extract_tb(self.__traceback__)[1:]  # the first is IPython's, which runs the cell
+        own = [frame for frame in frames if not Path(frame.filename).is_relative_to(_PACKAGE)]
+        said = f"{type(self).__name__}: {self}"
+        return [said] if len(own) < 2 else [*(line.rstrip() for line in format_list(own)), said]
 
 
 class TraceFormatError(HtaWidgetsError):

@@ -30,6 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "replayed_path": {"edits": edits.kernels(2.0)},
     "marginal_savings": {"changes": [edits.kernels(2.0), edits.host(0.5)]},
     "sequence_instances": {"operator": "aten::linear"},
+    "step_difference": {"first": 10, "second": 11},
     "what_if": {"edits": edits.kernels(2.0)},
 }
 # These take neither a trace nor runs, or tell of one moment; their own tests check what they return.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.critical_path.what_if import what_if
     from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
     from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
+    from hta_widgets.analysis.device_time.step_parts import step_parts
     from hta_widgets.analysis.device_time.step_times import step_times
     from hta_widgets.analysis.device_time.temporal import temporal_breakdown
     from hta_widgets.analysis.findings import overview, savings
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.inspect.event import inspect_event
     from hta_widgets.analysis.inspect.gap import inspect_gap
     from hta_widgets.analysis.inspect.longest import longest_events
+    from hta_widgets.analysis.inspect.step_difference import step_difference
     from hta_widgets.analysis.inspect.steps import compare_iterations
     from hta_widgets.analysis.inspect.window import inspect_window, same_stretch
     from hta_widgets.analysis.job.parts import job_iterations
@@ -156,6 +158,8 @@ __all__ = [
     "serving_steps",
     "slowdown",
     "speed_map",
+    "step_difference",
+    "step_parts",
     "step_times",
     "step_waterfall",
     "stragglers",
@@ -243,6 +247,8 @@ _MODULES = {
     "serving_steps": "hta_widgets.analysis.serving.steps",
     "slowdown": "hta_widgets.analysis.job.slowdown",
     "speed_map": "hta_widgets.analysis.replay.speed_map",
+    "step_difference": "hta_widgets.analysis.inspect.step_difference",
+    "step_parts": "hta_widgets.analysis.device_time.step_parts",
     "step_times": "hta_widgets.analysis.device_time.step_times",
     "step_waterfall": "hta_widgets.analysis.compare.waterfall",
     "stragglers": "hta_widgets.analysis.communication.stragglers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,9 @@ _EXACT = 2**53  # numbers in a sheet are double precision: greater ones become t
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def to_excel(trace: Trace, path: str | PathLike[str], scope: Scope | None = None) -> Path:
+def to_excel(
+    trace: Trace, path: str | PathLike[str], scope: Scope | None = None, cut: Callable[[str], str] = str
+) -> Path:
     """Write the tables of a run into one Excel workbook.
 
     Its sheets are findings, steps, operators, kernels, kernel classes and collectives, each the whole answer
@@ -48,19 +50,20 @@ def to_excel(trace: Trace, path: str | PathLike[str], scope: Scope | None = None
         trace: the job.
         path: the file to write; it is returned.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
+        cut: what is done to every text, see `short_paths`.
 
     Raises:
         HtaWidgetsError: openpyxl is not installed.
         OSError: the file cannot be written.
     """
-    content = whole_run(trace, scope)
+    content = whole_run(trace, scope, cut)
     path = Path(path)
     path.write_bytes(content)
     return path
 
 
-def whole_run(trace: Trace, scope: Scope | None = None) -> bytes:
-    """The workbook that `to_excel` writes."""
+def whole_run(trace: Trace, scope: Scope | None = None, cut: Callable[[str], str] = str) -> bytes:
+    """The workbook that `to_excel` writes. `cut` is done to every text, see `short_paths`."""
     _openpyxl()
     sheets, missing = dict[str, pd.DataFrame](), list[dict[str, str]]()
     for sheet, kind in SHEETS.items():
@@ -70,10 +73,10 @@ def whole_run(trace: Trace, scope: Scope | None = None) -> bytes:
             missing.append({"sheet": sheet, "missing": error.field, "remedy": error.remedy})
     if missing:
         sheets[MISSING] = pd.DataFrame(missing)
-    return workbook(sheets)
+    return workbook(sheets, cut)
 
 
-def workbook(sheets: Mapping[str, pd.DataFrame]) -> bytes:
+def workbook(sheets: Mapping[str, pd.DataFrame], cut: Callable[[str], str] = str) -> bytes:
     """Frames as the sheets of an Excel file; those with more rows than a sheet holds go on in further ones.
 
     Raises:
@@ -87,7 +90,7 @@ def workbook(sheets: Mapping[str, pd.DataFrame]) -> bytes:
             sheet.freeze_panes = "A2"
             sheet.append([_cell(openpyxl, sheet, str(column)) for column in frame.columns])
             for row in _rows(frame.iloc[at : at + _MOST_ROWS - 1]):
-                sheet.append([_cell(openpyxl, sheet, value) for value in row])
+                sheet.append([_cell(openpyxl, sheet, value, cut) for value in row])
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
@@ -97,13 +100,13 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     return zip(*(frame[column].astype(object).tolist() for column in frame.columns), strict=True)
 
 
-def _cell(openpyxl: Any, sheet: Any, value: Any) -> Any:
+def _cell(openpyxl: Any, sheet: Any, value: Any, cut: Callable[[str], str] = str) -> Any:
     """A number, a truth value, nothing, or a text that stays a text, also if it begins like a formula."""
     if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) <= _EXACT):
         return value
-    text = _NO_XML.sub("\ufffd", str(value))[:_MOST_LETTERS]
+    text = _NO_XML.sub("\ufffd", cut(str(value)))[:_MOST_LETTERS]
     cell = openpyxl.cell.WriteOnlyCell(sheet, value=text)
     cell.data_type = "s"
     return cell

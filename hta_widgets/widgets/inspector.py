@@ -13,6 +13,7 @@ import traitlets as t
 from hta_widgets.analysis.inspect.event import inspect_event, with_replay
 from hta_widgets.analysis.inspect.gap import GapFacts, inspect_gap
 from hta_widgets.analysis.inspect.record import EventFacts
+from hta_widgets.analysis.inspect.step_difference import difference_of
 from hta_widgets.analysis.inspect.steps import compare_iterations
 from hta_widgets.analysis.inspect.window import WINDOW_BY, WindowBy, inspect_window, same_stretch
 from hta_widgets.engine import UI_LOCK
@@ -29,6 +30,7 @@ from hta_widgets.widgets.inspector_content import (
     area_content,
     event_content,
     gap_content,
+    host_steps_content,
     nothing_content,
     steps_content,
 )
@@ -133,7 +135,7 @@ class Inspector(Downloads, Computed):
         if question.scope.window_ns is not None:
             return _area(trace, question.scope, question.scope.window_ns, question.by)
         if len(question.scope.iterations or ()) == 2:
-            return _steps(trace, question.scope, question.by)
+            return _steps(trace, question.scope)
         return _Answer(nothing_content())
 
     def _written(self, form: str) -> bytes:
@@ -170,7 +172,7 @@ class Inspector(Downloads, Computed):
             scope = self.selection.scope
             first, second = scope.iterations or (0, 0)
             own = replace(scope, iterations=None)
-            return f"analysis.compare_iterations({name}, {first}, {second}, {own!r}, by={self.by!r})"
+            return f"analysis.step_difference({name}, {first}, {second}, {own!r})"
         if kind == "area":
             return f"analysis.inspect_window({name}, {self.selection.scope!r}, by={self.by!r})"
         return ""
@@ -181,22 +183,20 @@ def _replayed(trace: Trace, facts: EventFacts) -> _Answer:
     return _Answer(event_content(fuller), facts=fuller)
 
 
-def _steps(trace: Trace, scope: Scope, by: WindowBy) -> _Answer:
+def _steps(trace: Trace, scope: Scope) -> _Answer:
     ranks = trace.ranks_of(scope)
     note = _left_out(len(ranks))
-    scope = replace(scope, ranks=tuple(ranks[:MOST_RANKS]))
-    pair = scope.iterations or ()
-    busy: dict[int, pd.DataFrame] = {}
-    for number in pair:
-        try:
-            busy[number] = cached_analysis(trace, "temporal_breakdown", replace(scope, iterations=(number,)))
-        except MissingDataError:
-            busy[number] = pd.DataFrame()
+    own = replace(scope, ranks=tuple(ranks[:MOST_RANKS]), iterations=None)
+    first, second = scope.iterations or (0, 0)
     try:
-        table = compare_iterations(trace, pair[0], pair[1], scope, by).head(MOST_ROWS)
-    except MissingDataError as error:
-        table, note = pd.DataFrame(), str(error)
-    return _Answer(steps_content(busy, note), table)
+        return _Answer(steps_content(difference_of(trace, first, second, own), note))
+    except MissingDataError as missing:
+        note = str(missing)
+    try:
+        changes = compare_iterations(trace, first, second, own, "name")
+    except MissingDataError:
+        changes = pd.DataFrame()
+    return _Answer(host_steps_content(first, second, changes, note))
 
 
 def _left_out(ranks: int) -> str:

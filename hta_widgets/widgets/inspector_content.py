@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from hta_widgets.analysis.idle.breakdown import IDLE_CAUSES
 from hta_widgets.analysis.inspect.gap import GapFacts
 from hta_widgets.analysis.inspect.record import EventFacts, EventRef, Frame, Replayed, Several
+from hta_widgets.analysis.inspect.step_difference import StepDifference
 from hta_widgets.formatting import (
     amount,
     bandwidth,
@@ -21,8 +22,16 @@ from hta_widgets.formatting import (
     signed,
 )
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.widgets.step_content import difference_content
 
-__all__ = ["area_content", "event_content", "gap_content", "nothing_content", "steps_content"]
+__all__ = [
+    "area_content",
+    "event_content",
+    "gap_content",
+    "host_steps_content",
+    "nothing_content",
+    "steps_content",
+]
 
 Piece = str | dict[str, Any]
 Content = dict[str, Any]
@@ -37,8 +46,8 @@ _TITLES = {
 
 
 def nothing_content() -> Content:
-    """What to do, where nothing is selected."""
-    return _content("none", "Nothing is selected", "", [])
+    """Nothing is selected: the view says what to do."""
+    return _content("none", "", "", [])
 
 
 def event_content(facts: EventFacts) -> Content:
@@ -156,27 +165,23 @@ def area_content(
     return content
 
 
-def steps_content(busy: Mapping[int, pd.DataFrame], note: str) -> Content:
-    """Where the time of devices goes in two iterations.
+def steps_content(found: StepDifference, note: str) -> Content:
+    """Two iterations compared. `note`: what is left out, "" if nothing."""
+    content = _content("steps", found.title, note or "two selected iterations", [])
+    return {**content, "difference": difference_content(found)}
 
-    Args:
-        busy: `temporal_breakdown` of each, by its number; empty without device work.
-        note: what is left out, "" if nothing.
-    """
-    first, second = busy
-    sections = [
-        _section(f"Iteration {number}", [
-            (f"Rank {row['rank']}", [f"{duration(row['window_ns'])}: ", _split(row)])
-            for row in frame.to_dict("records")
-        ])
-        for number, frame in busy.items()
-    ]  # fmt: skip
-    lengths = [int(frame["window_ns"].max()) if len(frame) else 0 for frame in busy.values()]
+
+def host_steps_content(first: int, second: int, changes: pd.DataFrame, note: str) -> Content:
+    """Two iterations without device work, by what the host does: `changes` is `compare_iterations`."""
+    rows = [
+        (
+            short_kernel_name(row["name"]),
+            [signed(row["change_covered_ns"], duration(row["change_covered_ns"]))],
+        )
+        for row in changes.head(_SHOWN).to_dict("records")
+    ]
     title = f"Iteration {second} against {first}"
-    if all(lengths):
-        change = lengths[1] - lengths[0]
-        title += f": {signed(change, duration(change))}"
-    return _content("steps", title, note or "two selected iterations", sections)
+    return _content("steps", title, note, [_section("Largest changes by name", rows)])
 
 
 _WHY = {series.column.removesuffix("_ns"): series.label for series in IDLE_CAUSES}

@@ -22,6 +22,7 @@ Entry = dict[str, Any]
 
 # Charts that share the timeline's axis, or need the width, take a whole row, and so do sentences.
 _WIDE = (Flame, Lines, Roofline)
+_WIDE_KINDS = ("overview", "step_parts")
 
 # The entries of kinds that are not an analysis.
 _OTHERS: dict[str, Entry] = {
@@ -54,7 +55,7 @@ def available_panels() -> list[Entry]:
             "label": analysis.label,
             "title": analysis.title,
             "group": analysis.group,
-            "wide": isinstance(analysis.chart, _WIDE) or kind == "overview",
+            "wide": isinstance(analysis.chart, _WIDE) or kind in _WIDE_KINDS,
         }
         for kind, analysis in ANALYSES.items()
     ]
@@ -101,6 +102,10 @@ def _part_of(kind: str) -> Callable[..., Part]:
             from hta_widgets.widgets.roofline_panel import RooflinePanel
 
             return RooflinePanel
+        case "step_parts":
+            from hta_widgets.widgets.steps_panel import StepsPanel
+
+            return StepsPanel
     return BreakdownPanel
 
 

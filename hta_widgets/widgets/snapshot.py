@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from hta_widgets.analysis.findings.headline import title as heading
+from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, VERDICT
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack, Waterfall
-from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
+from hta_widgets.charts.svg import Bar, Fall, Found, Overview, PanelPicture, Picture, Step
 from hta_widgets.charts.waterfall_bars import waterfall_bars
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import duration, percent
+from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.job_view import JobView
@@ -27,6 +30,7 @@ __all__ = ["compared_picture", "picture"]
 _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
 _HOST = (("Host", "host"),)
 _ALL = "the whole job"
+_MOST = 5  # findings
 
 
 def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
@@ -39,6 +43,7 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
     panels = [part for part in parts if isinstance(part, BreakdownPanel | JobView | WhatIf)]
+    headline, findings = _found(timelines[0]) if timelines else ("", [])
     return Picture(
         title=title,
         facts=[(field["label"], field["value"]) for field in header],
@@ -46,7 +51,27 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
         overview=_overview(timelines[0]) if timelines else None,
         answers=[_answer(panel) for panel in panels],
         origin=origin("explorer"),
+        headline=headline,
+        findings=findings,
     )
+
+
+def _found(part: Part) -> tuple[str, list[Found]]:
+    """The headline of the findings about the selection, and the first of them."""
+    frame = cached_analysis(part.trace, "overview", part.selection.scope)
+    whole = frame[(frame["part_of"] == "") & ~frame["severity"].isin((CHECKED, OPEN, VERDICT))]
+    return ANALYSES["overview"].sentence(frame), [_finding(row) for _, row in whole.head(_MOST).iterrows()]
+
+
+def _finding(row: pd.Series) -> Found:
+    name = heading(row) if pd.isna(row["rank"]) else f"{heading(row)}: rank {row['rank']}"
+    if row["section"] != SAVES:
+        cost = f"{percent(row['share_pct'])} of the time, " if row["share_pct"] else ""
+        later = "saves nothing yet" if row["section"] == LATER else "saving not estimated"
+        return Found(name, 0.0, f"{cost}{later}" if cost else "", bound=False)
+    bound = row["method"] != "replay"
+    figure = f"\N{MINUS SIGN}{percent(row['saving_pct'])} · {'upper bound' if bound else 'simulated'}"
+    return Found(name, float(row["saving_pct"]), figure, bound)
 
 
 def compared_picture(

@@ -7,7 +7,7 @@ what nobody sees is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +29,7 @@ from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
+from hta_widgets.widgets.files import Downloads
 from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading import read_ahead
@@ -55,8 +56,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceExplorer"]
 
+_SHARED_WITHIN_SECONDS = 60.0  # by a click in the browser
 
-class TraceExplorer(Pictured, LoadingPart):
+
+class TraceExplorer(Downloads, Pictured, LoadingPart):
     """Explore the profiler traces of a job, linked in both directions to `selection`.
 
     Args:
@@ -299,21 +302,43 @@ class TraceExplorer(Pictured, LoadingPart):
         """
         cut = paths_as(paths, [self._source])
         from hta_widgets.report import write
-        from hta_widgets.widgets.reporting import explorer_page
 
         kinds = self.panels if panels is None else kinds_of(panels)
+        return write(path, self._document(kinds, title or self._title(), cut, timeout))
+
+    def _document(self, kinds: Sequence[str], title: str, cut: Callable[[str], str], timeout: float) -> str:
+        """The HTML document that `to_html` writes."""
+        from hta_widgets.widgets.reporting import explorer_page
+
         shown = self._at_rest(timeout)
         made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
         try:
             saved = [("panel", (shown | made)[kind], kind) for kind in kinds]
             settle([part for _, part, _ in saved], timeout)
             placed = [*((area, part, "") for area, part in self._fixed), *saved]
-            return write(path, explorer_page(self, placed, title or self._title(), cut))
+            return explorer_page(self, placed, title, cut)
         finally:
             for panel in made.values():
                 panel.close()
 
-    def to_excel(self, path: str | PathLike[str]) -> Path:
+    def _written(self, form: str) -> bytes:
+        """What the view shares, for others: without paths."""
+        cut = paths_as("short", [self._source])
+        if form == "html":
+            text = self._document(tuple(self._shown), self._title(), cut, _SHARED_WITHIN_SECONDS)
+        elif form == "md":
+            text = self.to_markdown()
+        elif form == "svg":
+            text = self.snapshot().to_svg()
+        elif form == "xlsx":
+            from hta_widgets.report.excel import whole_run
+
+            return whole_run(self.trace, self.selection.scope, cut)
+        else:
+            raise ValueError(f"there is no format {form!r}; the formats are html, md, svg and xlsx")
+        return text.encode("utf-8", "backslashreplace")
+
+    def to_excel(self, path: str | PathLike[str], *, paths: Paths = "short") -> Path:
         """Write the tables of the current selection into one Excel workbook.
 
         Its sheets are findings, steps, operators, kernels, kernel classes and collectives; what the trace has
@@ -321,15 +346,41 @@ class TraceExplorer(Pictured, LoadingPart):
 
         Args:
             path: the file to write; it is returned.
+            paths: as for `to_html`.
 
         Raises:
             HtaWidgetsError: openpyxl is not installed.
+            ValueError: `paths` is another word.
             OSError: the file cannot be written.
         """
         from hta_widgets.report import to_excel
 
+        cut = paths_as(paths, [self._source])
         self.wait()
-        return to_excel(self.trace, path, self.selection.scope)
+        return to_excel(self.trace, path, self.selection.scope, cut)
+
+    def to_markdown(self, *, paths: Paths = "short") -> str:
+        """The findings about the current selection as Markdown: for an issue, a chat, a pull request.
+
+        The headline, a table of what each finding costs and what its change saves, and what to do. Waits
+        until the trace is loaded.
+
+        Args:
+            paths: as for `to_html`.
+
+        Raises:
+            ValueError: `paths` is another word.
+        """
+        cut = paths_as(paths, [self._source])
+        from hta_widgets.report import to_markdown
+        from hta_widgets.widgets.snapshot import words
+
+        facts = [describe(self.trace)]
+        if (selected := words(self.selection)) != words(Selection()):
+            facts.append(selected)
+        return to_markdown(
+            self.trace, self.selection.scope, title=self._name or "Trace", facts=facts, cut=cut
+        )
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook.

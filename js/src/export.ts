@@ -26,9 +26,16 @@ export function download(name: string, content: BlobPart | Blob, type: string): 
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-export type FileForm = "csv" | "parquet";
+export type FileForm = "csv" | "parquet" | "html" | "md" | "svg" | "xlsx";
 
-const TYPES: Record<FileForm, string> = { csv: "text/csv", parquet: "application/vnd.apache.parquet" };
+const TYPES: Record<FileForm, string> = {
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+  html: "text/html",
+  md: "text/markdown",
+  svg: "image/svg+xml",
+  xlsx: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+};
 
 /** The part's whole frame as a file that the kernel makes, in pieces (hta_widgets/widgets/files.py). */
 export async function fetchFile(rpc: Rpc, form: FileForm, { progress, signal }: Task): Promise<Blob> {

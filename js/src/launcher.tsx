@@ -13,6 +13,8 @@ export interface Choice {
   label: string;
   /** more about it, which is searched too */
   detail?: string;
+  /** what else people type who look for it; not shown */
+  keywords?: string;
   run(): void;
 }
 

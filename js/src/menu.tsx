@@ -16,6 +16,8 @@ export interface Item {
   label: string;
   /** what it does, in words */
   hint: string;
+  /** what the button says for a moment when it is done; default "Done" */
+  done?: string;
   run(task: Task): void | Promise<void>;
 }
 
@@ -112,7 +114,7 @@ async function run(
   const progress = (share: number) => {
     status.value = { now: `${item.label} ${Math.round(100 * share)} %` };
   };
-  let outcome: TaskStatus = { now: "Done" };
+  let outcome: TaskStatus = { now: item.done ?? "Done" };
   try {
     await item.run({ progress, signal: controller.signal });
   } catch (error) {

@@ -20,6 +20,29 @@ export interface Places {
 
 /** Ranks and iterations are many: so many that fit the number are listed. */
 const NUMBERS = 4;
+/** What people type who look for a panel, where its name and title say it in other words. */
+const KEYWORDS: Partial<Record<string, string>> = {
+  overview: "findings slow why bottleneck summary advice recommendations",
+  step_parts: "slow step iteration compare two steps difference why waterfall",
+  step_times: "slow steps iterations outliers duration",
+  temporal_breakdown: "gpu util utilization utilisation busy idle time breakdown",
+  comm_comp_overlap: "hidden communication nccl overlap",
+  utilization: "gpu util utilization utilisation mfu flops tensor core efficiency",
+  idle_breakdown: "gpu util utilization idle why waiting bubbles",
+  idle_gaps: "gaps bubbles idle longest",
+  kernel_breakdown: "longest kernel slowest top kernels time",
+  kernel_durations: "longest kernel slowest durations average",
+  operators: "slow operators flops bytes longest op",
+  stragglers: "slow rank late straggler",
+  rank_waits: "slow rank late straggler waiting",
+  launch_stats: "launch latency cuda overhead slow cpu",
+  memory_timeline: "memory oom leak peak allocated",
+  memory_peak: "memory oom peak allocated",
+  call_stacks: "flame graph python stack slow function",
+  critical_path: "critical path longest bottleneck",
+  events: "csv table export all events search",
+  what_if: "simulate speedup faster saving",
+};
 const CANNOT = "Cannot answer here";
 
 export function choicesOf(places: Places): Choices {
@@ -35,7 +58,7 @@ export function choicesOf(places: Places): Choices {
     // "Job" leads to the panel of that name before those that only speak of jobs
     const named = ({ label }: Entry) => Number(label.toLowerCase() === text.trim().toLowerCase());
     return entries
-      .filter(({ label, title, group }) => mentions(text, label, title, group))
+      .filter(({ kind, label, title, group }) => mentions(text, label, title, group, KEYWORDS[kind]))
       .sort((one, other) => named(other) - named(one))
       .map(choice)
       .sort((one, other) => Number(one.group === CANNOT) - Number(other.group === CANNOT));
@@ -59,7 +82,7 @@ export function choicesOf(places: Places): Choices {
       ...numbers(text, "ranks", places.ranks()),
       ...numbers(text, "iterations", places.iterations()),
       ...panels(text),
-      ...places.commands.filter(({ label, detail }) => mentions(text, label, detail)),
+      ...places.commands.filter(({ label, detail, keywords }) => mentions(text, label, detail, keywords)),
       ...(text ? [search(text, places)] : []),
     ],
     later: async (text) => {

@@ -1,16 +1,28 @@
-// A line at the bottom of what is visible: what has changed elsewhere, with a way there or back.
+// A line at the bottom of what is visible: what an action has just done, with a way back; gone after five seconds.
 
 import type { Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { Button } from "./button";
 
 export interface Told {
   text: string;
   actions: { label: string; run(): void }[];
+  /** until it is answered: a step of the tour */
+  stays?: boolean;
 }
+
+const SHOWN_MS = 5000;
 
 /** The place is always there: a live region must exist before its words do. */
 export function Toast({ told }: { told: Signal<Told | null> }) {
   const { value } = told;
+  useEffect(() => {
+    if (!value || value.stays) return undefined;
+    const gone = setTimeout(() => {
+      if (told.peek() === value) told.value = null;
+    }, SHOWN_MS);
+    return () => clearTimeout(gone);
+  }, [value]);
   return (
     <div class="hta-toast" role="status" aria-live="polite">
       {value && (
@@ -35,17 +47,4 @@ export function Toast({ told }: { told: Signal<Told | null> }) {
       )}
     </div>
   );
-}
-
-/** Whether some of an element is visible, or it has no size to be seen. */
-export function inSight(el: Element | null): boolean {
-  if (!el) return true;
-  const { top, bottom } = el.getBoundingClientRect();
-  if (top === bottom) return true;
-  for (let at = el.parentElement; at; at = at.parentElement) {
-    if (!/auto|scroll/.test(getComputedStyle(at).overflowY)) continue;
-    const frame = at.getBoundingClientRect();
-    if (bottom <= frame.top || top >= frame.bottom) return false;
-  }
-  return bottom > 0 && top < innerHeight;
 }

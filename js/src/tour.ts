@@ -60,6 +60,7 @@ export class Tour {
     }
     const [where, text] = step;
     this.#told = {
+      stays: true,
       text: `${at + 1} of ${steps.length}: ${text}`,
       actions: [
         { label: at + 1 < steps.length ? "Next" : "Done", run: () => this.#go(at + 1) },

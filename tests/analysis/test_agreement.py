@@ -19,9 +19,9 @@ from hta_widgets.analysis.compare.agreement import judged, parts_of
 from hta_widgets.analysis.compare.compare import diff
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.noise import difference
-from hta_widgets.analysis.compare.parts import BUSY, PARTS
 from hta_widgets.analysis.compare.run_table import run_table
 from hta_widgets.analysis.compare.waterfall import STEP, step_waterfall
+from hta_widgets.analysis.idle.split import BUSY, PARTS
 from tests.analysis.kineto_file import job
 from tests.analysis.test_diff import steps_of
 from tests.support import shared_trace

@@ -23,12 +23,13 @@ from hta_widgets.analysis.calls.op_counts import op_counts
 from hta_widgets.analysis.compare.comparability import comparability
 from hta_widgets.analysis.compare.compare import diff
 from hta_widgets.analysis.compare.noise import beyond_alone, difference, interval, t_quantile
-from hta_widgets.analysis.compare.parts import PARTS, evenly
+from hta_widgets.analysis.compare.parts import evenly
 from hta_widgets.analysis.compare.run_table import run_table
 from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.analysis.compare.waterfall import step_waterfall
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES
+from hta_widgets.analysis.idle.split import PARTS
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.trace import Scope, Trace
 from tests.analysis import multirank

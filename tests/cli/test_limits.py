@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from hta_widgets.analysis.compare.lines import By
-from hta_widgets.analysis.compare.parts import PARTS
+from hta_widgets.analysis.idle.split import PARTS
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.limits import LINES, MEASURES, limit
 from tests.support import ROOT

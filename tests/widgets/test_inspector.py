@@ -167,13 +167,15 @@ def test_two_iterations_are_compared_and_a_windows_events_saved(inspector: Inspe
     inspector.selection.iterations = (10, 12)
     settle([inspector])
     assert inspector.content["kind"] == "steps"
-    frame = analysis.compare_iterations(trace, 10, 12, inspector.selection.scope)
+    frame = analysis.step_difference(trace, 10, 12, inspector.selection.scope)
     assert eval(inspector.python, {"analysis": analysis, "trace": trace, "Scope": Scope}).equals(frame)
     lengths = [
-        int(analysis.temporal_breakdown(trace, Scope(iterations=(number,)))["window_ns"].max())
+        int(analysis.temporal_breakdown(trace, Scope(iterations=(number,)))["window_ns"].sum())
         for number in (10, 12)
     ]
-    assert inspector.content["title"].endswith(duration(abs(lengths[1] - lengths[0])))
+    shown = inspector.content["difference"]
+    assert duration(abs(lengths[1] - lengths[0]) // len(trace.ranks)) in inspector.content["title"]
+    assert shown["second_ns"] - shown["first_ns"] == sum(part[-1] for part in shown["parts"])
     inspector.selection.iterations = (10,)
     settle([inspector])
     assert inspector.content["kind"] == "none"

@@ -26,6 +26,7 @@ from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import runtime
+from hta_widgets.widgets.steps_panel import StepsPanel
 
 NAN, INF = math.nan, math.inf
 DEEP: list[Any] = []
@@ -47,6 +48,7 @@ PARTS: dict[str, Make] = {
     "events": lambda one, _: EventsTable(one),
     "panel": lambda one, _: BreakdownPanel(one, "kernel_breakdown"),
     "panel with options": lambda one, _: BreakdownPanel(one, "operators"),
+    "steps": lambda one, _: StepsPanel(one),
     "comparison": lambda one, two: ComparisonPanel({"one": one, "two": two}, "diff"),
     "viewer": lambda one, two: DiffViewer({"one": one, "two": two}),
     "explorer": lambda one, _: TraceExplorer(one),

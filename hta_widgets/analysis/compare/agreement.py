@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.noise import Difference, difference
-from hta_widgets.analysis.compare.parts import BUSY, PARTS
+from hta_widgets.analysis.idle.split import BUSY, PARTS
 from hta_widgets.trace.classify import EventClass
 
 __all__ = ["judged", "parts_of"]

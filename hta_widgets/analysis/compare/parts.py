@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.compare.sampling import Steps
 from hta_widgets.analysis.device_time.busy import busy_ranks
-from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, IDLE_CAUSES
-from hta_widgets.analysis.idle.causes import CAUSES, idle_causes
-from hta_widgets.charts.spec import Series
+from hta_widgets.analysis.idle.split import PARTS, split
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["BUSY", "PARTS", "SERIES", "communication", "evenly", "parts"]
+__all__ = ["communication", "evenly", "parts"]
 
 Int64 = npt.NDArray[np.int64]
-
-BUSY: Final = ("compute", "exposed_communication", "exposed_memory")
-PARTS: Final = (*BUSY, *CAUSES)
-"""Every instant of a step is in exactly one: those of `temporal_breakdown`, and the causes of idleness."""
-
-SERIES = (
-    Series("compute_ns", "Compute", "compute"),
-    Series("exposed_communication_ns", "Exposed communication", "communication"),
-    Series("exposed_memory_ns", "Exposed memory", "memory"),
-    *IDLE_CAUSES,
-)
-"""How a chart shows the parts."""
 
 
 def parts(trace: Trace, steps: Steps, scope: Scope) -> Int64:
@@ -41,13 +27,11 @@ def parts(trace: Trace, steps: Steps, scope: Scope) -> Int64:
         MissingDataError: no rank has device events.
     """
     filters = Scope(ranks=steps.ranks, streams=scope.streams, names=scope.names)
-    split = np.zeros((len(steps), len(steps.ranks), len(PARTS)), np.int64)
+    found = np.zeros((len(steps), len(steps.ranks), len(PARTS)), np.int64)
     for rank, rank_trace, work in busy_ranks(trace, filters):
         at = steps.ranks.index(rank)
-        idle = idle_causes(rank_trace, filters, CONSECUTIVE_KERNEL_DELAY_NS).causes
-        sets = (work.compute, work.exposed_communication, work.exposed_memory, *(idle[c] for c in CAUSES))
-        split[:, at] = np.stack([part.within_each(steps.windows[:, at]) for part in sets], axis=1)
-    return split
+        found[:, at] = split(rank_trace, work, filters, steps.windows[:, at])
+    return found
 
 
 def communication(trace: Trace, steps: Steps, scope: Scope) -> Int64:

@@ -10,10 +10,11 @@ import pandas as pd
 
 from hta_widgets.analysis.compare.comparability import checked
 from hta_widgets.analysis.compare.noise import INCONCLUSIVE, NEGLIGIBLE, SIGNIFICANT, difference, interval
-from hta_widgets.analysis.compare.parts import PARTS, SERIES, communication, evenly, parts
+from hta_widgets.analysis.compare.parts import communication, evenly, parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.idle.causes import CAUSES
+from hta_widgets.analysis.idle.split import PARTS, SERIES
 from hta_widgets.analysis.memory.usage import memory_peak
 from hta_widgets.charts.spec import Stack
 from hta_widgets.errors import MissingDataError

@@ -20,9 +20,10 @@ from hta_widgets.analysis.compare.noise import (
     SIGNIFICANT,
     UNKNOWN,
 )
-from hta_widgets.analysis.compare.parts import BUSY, PARTS, SERIES, evenly, parts
+from hta_widgets.analysis.compare.parts import evenly, parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.idle.split import BUSY, PARTS, SERIES
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.formatting import duration
 

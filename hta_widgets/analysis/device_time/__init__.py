@@ -5,4 +5,6 @@ temporal        compute, exposed communication and copies, idle
 overlap         how much communication compute hides
 kernel_types    which kinds of work run at once
 step_times      how long each step takes
+step_parts      what each step consists of, beside the median step
+step_strips     the same over the time of each step, as pixels
 """

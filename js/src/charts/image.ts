@@ -45,14 +45,18 @@ export function toSvg(chart: SVGSVGElement, background: string): string {
 }
 
 /** The picture at twice the size, sharp on any screen. */
-export async function toPng(chart: SVGSVGElement, background: string): Promise<Blob> {
-  const url = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(toSvg(chart, background))}`;
+export function toPng(chart: SVGSVGElement, background: string): Promise<Blob> {
+  return rasterized(toSvg(chart, background));
+}
+
+/** An SVG document as a PNG of twice its size. */
+export async function rasterized(svg: string): Promise<Blob> {
   const image = new Image();
-  image.src = url;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await image.decode();
   const canvas = element("canvas");
-  canvas.width = PNG_SCALE * chart.width.baseVal.value;
-  canvas.height = PNG_SCALE * chart.height.baseVal.value;
+  canvas.width = PNG_SCALE * image.naturalWidth;
+  canvas.height = PNG_SCALE * image.naturalHeight;
   canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png");

@@ -6,6 +6,7 @@ import { type Chart, Drawing } from "../charts/chart";
 import { toPng, toSvg } from "../charts/image";
 import type { Selecting, Window } from "../charts/select";
 import { decode, type EncodedTable } from "../columns";
+import differenceCss from "../difference.css";
 import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
 import { counted } from "../format";
@@ -16,8 +17,10 @@ import { type Note, Notes } from "../notes";
 import { onAbort } from "../page";
 import { PeaksForm, peaksOf } from "../peaks";
 import { Rpc } from "../rpc";
-import { draw } from "../shared";
+import { adoptStyles, draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
+import { Steps, stepsOf } from "../steps";
+import stepsCss from "../steps.css";
 import { DataTable } from "../table";
 
 /** What a chart of each type leaves out where there is no room. */
@@ -65,6 +68,11 @@ export const breakdown: View = ({ model, el, signal }) => {
   // a comparison of lines: the kernel searches, sorts and filters them
   const lines = frozen ? null : linesOf(model, signal);
   const peaks = peaksOf(model, signal);
+  const steps = stepsOf(model, signal);
+  if (steps) {
+    adoptStyles(el, "steps", stepsCss);
+    adoptStyles(el, "difference", differenceCss);
+  }
   const table = computed(() => decode(encoded.value));
   const marks = computed(() => decode(wireMarks.value));
   const width = makeSignal(el.clientWidth || 640);
@@ -150,7 +158,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
         <div class="hta-bar">
-          <h3>{title}</h3>
+          <h3 title={time.value ? `${title}, ${time.value}` : title}>{title}</h3>
           {shown && time.value && <span class="hta-muted">{time.value}</span>}
           <BusyMark status={status} />
           <span class="hta-grow" />
@@ -179,8 +187,11 @@ export const breakdown: View = ({ model, el, signal }) => {
               width={width.value}
               {...{ chart, selecting }}
             />
+            {steps && <Steps state={steps} {...{ selecting, frozen }} />}
             {leftOut.value > 0 && (
-              <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? ""] ?? "bar")}</p>
+              <p class="hta-muted">
+                {notDrawn(leftOut.value, steps ? "step" : (MARKS[chart.type ?? ""] ?? "bar"))}
+              </p>
             )}
             {notes.value?.length > 0 && <Notes notes={notes.value} traits={{ ...selecting, focus }} />}
             <details open={kind === "diff"}>

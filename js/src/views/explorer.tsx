@@ -1,22 +1,25 @@
 // TraceExplorer: the frame around the parts. It shows the loading progress, then the job in a line, the verdict, the
 // selectors, the timeline with what is selected beside it, and the panels.
 
-import { computed, effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
-import { ALL, clausesOf, type Selected } from "../clauses";
+import { ALL, type Selected } from "../clauses";
 import { fillingOf } from "../filling";
 import { Health, type HealthRow } from "../health";
 import { bindHelp, openHelp } from "../help";
-import { bindUndo, requestStep } from "../history";
+import { bindUndo } from "../history";
 import { bindLauncher, type Choice, openLauncher } from "../launcher";
 import { Loading, loads, Notices } from "../loading";
+import { Menu } from "../menu";
 import { trait, type View } from "../model";
 import { OPEN } from "../notes";
 import { onAbort } from "../page";
 import { type Entry, PanelBar } from "../panelbar";
 import { choicesOf, historyCommands } from "../places";
+import { revealed } from "../reveal";
+import { shareItems } from "../share";
 import { draw } from "../shared";
 import { SHOW, Showing, type Shown, TRY } from "../showing";
 import { Slot, type SlotProps } from "../slot";
@@ -24,7 +27,7 @@ import { type Edge, Splitter, sizeOf } from "../splitter";
 import { announceView } from "../static_preview";
 import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
-import { inSight, Toast, type Told } from "../toast";
+import { Toast, type Told } from "../toast";
 import { Tour } from "../tour";
 
 interface Fact {
@@ -85,22 +88,15 @@ export const explorer: View = ({ model, el, signal, host }) => {
   bindUndo(el, rpc, signal);
   bindHelp(el, signal);
   announceView(model, el, signal);
-  // the panel that was just opened by hand comes into view; those opened from Python do not move the page
+  // the panel that was just opened by hand comes to the top; those opened from Python do not move the page
   let reveal = "";
 
-  const panelOf = (kind: string) => el.querySelector(`.hta-panel[data-kind="${kind}"]`);
+  const panelOf = (kind: string) => el.querySelector<HTMLElement>(`.hta-panel[data-kind="${kind}"]`);
   const labelOf = (kind: string) => available.value.find((entry) => entry.kind === kind)?.label ?? kind;
-  const goTo = (place: () => Element | null) => ({
-    label: "Go there",
-    run: () => {
-      told.value = null;
-      place()?.scrollIntoView({ block: "nearest" });
-    },
-  });
-
   const openPanel = (kind: string) => {
     if (!available.value.some((entry) => entry.kind === kind)) return;
-    if (panels.value.includes(kind)) panelOf(kind)?.scrollIntoView({ block: "nearest" });
+    const panel = panels.value.includes(kind) && panelOf(kind);
+    if (panel) revealed(panel, signal);
     else {
       reveal = kind;
       panels.value = [...panels.value, kind];
@@ -123,74 +119,49 @@ export const explorer: View = ({ model, el, signal, host }) => {
     },
     { signal },
   );
-  // what a finding is about is shown on purpose: it needs no sign that the selection has changed
-  let meant = false;
   el.addEventListener(
     SHOW,
     (event) => {
       const shown = (event as CustomEvent<Shown | null>).detail;
-      meant = true;
       if (shown) {
         const { kind = "" } = shown.evidence;
         reveal = kind;
         const panel = kind && ` and opens “${labelOf(kind)}”`;
         showing.show(shown);
+        const see = { label: "See the panel", run: () => openPanel(kind) };
         told.value = {
           text: `${shown.title}: the timeline zooms to it${panel}.`,
-          actions: [
-            ...(kind ? [{ ...goTo(() => panelOf(kind)), label: "See the panel" }] : []),
-            { label: "Back", run: shown.back },
-          ],
+          actions: [...(kind ? [see] : []), { label: "Back", run: shown.back }],
         };
       } else {
         showing.back();
         told.value = null;
       }
-      // effects that this sets off run before the next task
-      queueMicrotask(() => {
-        meant = false;
-      });
     },
     { signal },
   );
 
-  // what changes out of sight is told, with a way there
-  const clauses = computed(() =>
-    clausesOf({
-      ...ALL,
-      ranks: ranks.value,
-      iterations: iterations.value,
-      window: selected.window.value,
-      names: names.value,
-      query: selected.query.value,
-    } as Selected),
-  );
-  let known = JSON.stringify(clauses.peek());
-  const tellSelection = effect(() => {
-    const now = JSON.stringify(clauses.value);
-    if (now === known) return;
-    known = now;
-    const controls = el.querySelector(".hta-controls");
-    if (meant || inSight(controls)) return;
-    told.value = {
-      text: `Selected: ${clauses.value.map(({ text }) => text).join(", ") || "the whole job"}.`,
-      actions: [goTo(() => controls), { label: "Undo", run: () => requestStep(rpc, "undo") }],
-    };
-  });
-  let opened = panels.peek();
-  const tellPanels = effect(() => {
-    const more = panels.value?.find((kind) => !opened.includes(kind));
-    opened = panels.value ?? [];
-    const place = el.querySelector(".hta-panels");
-    if (!more || more === reveal || meant || !place || inSight(place)) return;
-    told.value = { text: `Opened “${labelOf(more)}”.`, actions: [goTo(() => panelOf(more))] };
-  });
-  onAbort(signal, () => {
-    tellSelection();
-    tellPanels();
-  });
-
+  const sharing = shareItems(rpc, () => header.value[0]?.value ?? "");
+  const shareByName: Choice[] = sharing.map(({ label, hint, keywords, done, run }) => ({
+    group: "Share",
+    label,
+    detail: hint,
+    keywords,
+    run: async () => {
+      const task = { progress: () => {}, signal };
+      try {
+        await run(task);
+        told.value = { text: `${label}: ${done.toLowerCase()}.`, actions: [] };
+      } catch (error) {
+        told.value = {
+          text: `${label} failed: ${error instanceof Error ? error.message : error}`,
+          actions: [],
+        };
+      }
+    },
+  }));
   const commands: Choice[] = [
+    ...(frozen ? [] : shareByName),
     ...(frozen ? [] : historyCommands(rpc)),
     {
       group: "Commands",
@@ -267,6 +238,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 >
                   Go to <span class="hta-key">/</span>
                 </Button>
+                {!frozen && <Menu label="Share" items={sharing} />}
                 <Button
                   class="hta-icon"
                   aria-label="Fill the window"
@@ -386,7 +358,7 @@ function PanelSlot({
 }: Omit<SlotProps, "area"> & { kind: string; wide: boolean; reveal: boolean; close(): void }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (reveal) place.current?.scrollIntoView({ block: "nearest" });
+    if (reveal && place.current) revealed(place.current, slot.signal);
   }, [reveal]);
   return (
     <div ref={place} class="hta-panel" data-kind={kind} data-wide={wide}>

@@ -4,6 +4,8 @@
 import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { Button } from "../button";
 import { decode, type EncodedTable, Table } from "../columns";
+import { Difference, type StepDifference } from "../difference";
+import differenceCss from "../difference.css";
 import { copyText, download, fetchFile } from "../export";
 import { trait, type View } from "../model";
 import { onAbort } from "../page";
@@ -38,15 +40,16 @@ interface Content {
   missing: [title: string, why: string][];
   window: [number, number] | null;
   histogram?: Histogram;
+  difference?: StepDifference;
 }
 
 const BY = { class: "class", name: "name", lane: "thread or stream", operator: "operator" };
 
-const HINT =
-  "Click a slice or a gap of the timeline, drag over a stretch of time, or select two iterations to compare.";
+const HINT = "Click a slice or a gap, drag over time, or select two iterations to compare.";
 
 export const inspector: View = ({ model, el, signal }) => {
   adoptStyles(el, "inspector", css);
+  adoptStyles(el, "difference", differenceCss);
   const rpc = new Rpc(model, signal);
   const frozen = model.get("frozen") === true;
   const content = trait<Content>(model, "content", signal);
@@ -115,7 +118,7 @@ export const inspector: View = ({ model, el, signal }) => {
     const rows = table.value;
     const [ranks, events] = [rows.numbers("rank"), rows.numbers("event_id")];
     const at = (row: number): Event => [ranks[row] as number, events[row] as number];
-    const statistics = (kind === "area" || kind === "steps") && (
+    const statistics = kind === "area" && (
       <div class="hta-inspector-section">
         <h4>
           By{" "}
@@ -136,26 +139,27 @@ export const inspector: View = ({ model, el, signal }) => {
         </h4>
         <DataTable
           table={without(rows, by.value === "class" ? ["event_id", "event_class"] : ["event_id"])}
-          caption={
-            kind === "area" ? "What the window consists of" : "What takes longer in the second iteration"
-          }
+          caption="What the window consists of"
           sort={sort.value}
           onSort={(next) => {
             sort.value = next;
           }}
-          choosing={
-            frozen || kind === "steps" ? undefined : { chosen: () => false, choose: (row) => follow(at(row)) }
-          }
+          choosing={frozen ? undefined : { chosen: () => false, choose: (row) => follow(at(row)) }}
         />
       </div>
     );
     return (
-      <section class="hta-inspector" aria-label="Inspector" aria-busy={status.value === "busy"}>
+      <section
+        class="hta-inspector"
+        data-kind={kind}
+        aria-label="Inspector"
+        aria-busy={status.value === "busy"}
+      >
         <header aria-live="polite">
           <p class="hta-muted">
-            {shown.where || "Inspector"} <BusyMark status={status} />
+            {shown.where || (kind === "none" ? "" : "Inspector")} <BusyMark status={status} />
           </p>
-          <h3 title={shown.title}>{shown.short || shown.title}</h3>
+          {shown.title && <h3 title={shown.title}>{shown.short || shown.title}</h3>}
         </header>
         <StateNotice status={status} message={message} />
         {kind === "none" && (
@@ -189,7 +193,7 @@ export const inspector: View = ({ model, el, signal }) => {
           </div>
         )}
         {shown.short && shown.short !== shown.title && <p class="hta-inspector-name">{shown.title}</p>}
-        {kind === "steps" && statistics}
+        {shown.difference && <Difference found={shown.difference} />}
         {sections.map(({ title, rows }) => (
           <div key={title} class="hta-inspector-section">
             <h4>{title}</h4>
@@ -206,7 +210,7 @@ export const inspector: View = ({ model, el, signal }) => {
             </dl>
           </div>
         ))}
-        {kind === "area" && statistics}
+        {statistics}
         {frozen && kind !== "none" && (
           <p class="hta-muted">
             Of what was selected for this report; of other events it tells in a notebook.
