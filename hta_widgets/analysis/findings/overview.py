@@ -13,6 +13,7 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.judging import Open, judged
+from hta_widgets.analysis.findings.places import places
 from hta_widgets.analysis.findings.recording_rules import recording_verdict, unread_files
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.saving import Judged
@@ -62,6 +63,8 @@ _COLUMNS = {
     "event_id": "Int64",
     "start_ns": "Int64",
     "end_ns": "Int64",
+    "places": "str",
+    "topics": "str",
 }
 _NO_FINDING = {
     name: {"str": "", "int64": 0, "float64": 0.0}[dtype]
@@ -127,7 +130,9 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         suggestion (what to try), risk (what may go wrong with it), needs (what it takes; "" where nothing
         is known to), wrong_if (what would make it false), kind (the analysis that shows it, "" if open or
         about the recording), name (of the events it is about, or "") (str), event_rank, event_id (Int64; an
-        event to look at, or NA), start_ns, end_ns (Int64, ns: when it shows, on that rank, or NA).
+        event to look at, or NA), start_ns, end_ns (Int64, ns: when it shows, on that rank, or NA), places
+        (str: a JSON list of up to 12 [rank, start_ns, end_ns], where the time is lost, the longest first; ""
+        where that is not known), topics (str: a JSON list; of what was not found, what was looked for).
     """
     scope = scope or Scope()
     verdict, inputs = recording_verdict(trace, scope), Inputs(trace, scope)
@@ -179,6 +184,8 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
         "event_id": evidence.event_id,
         "start_ns": start,
         "end_ns": end,
+        "places": places(finding),
+        "topics": "",
     }
 
 
@@ -196,6 +203,7 @@ def _checked_row(rules: list[Rule]) -> dict[str, object]:
         "severity": CHECKED,
         "topic": "nothing_found",
         "text": f"Checked, and not there or too small to tell: {listed}.",
+        "topics": json.dumps([rule.topic for rule in rules]),
     }
 
 
