@@ -19,6 +19,7 @@ __all__ = ["Place", "places_of"]
 
 _AS_LONG: Final = 0.9
 _LONGEST_LABEL: Final = 60
+_SPECIFIC: Final = 4
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Place:
     Attributes:
         rank, start_ns, end_ns: where it is.
         label: what stands over it, 60 characters at most.
+        cause: (start_ns, end_ns) of the event on that rank that causes it, as far as it covers half of it.
     """
 
     rank: int
     start_ns: int
     end_ns: int
     label: str
+    cause: tuple[int, int] | None = None
 
 
 def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[Place]:
@@ -50,7 +53,11 @@ def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[P
     long = [place for place in found if place[2] - place[1] >= _AS_LONG * longest]
     first = next((place for place in long if _has_context(trace, place)), found[0])
     found = [first, *(place for place in found if place is not first)]
-    return [Place(place[0], place[1], place[2], _label(row, noun, lost_as, place)) for place in found]
+    return [
+        Place(rank, start, end, _label(row, noun, lost_as, place), _cause(trace, row, lost_as, place))
+        for place in found
+        for rank, start, end in [place]
+    ]
 
 
 def _label(row: pd.Series, noun: str, lost_as: Class, place: list[int]) -> str:
@@ -63,6 +70,28 @@ def _label(row: pd.Series, noun: str, lost_as: Class, place: list[int]) -> str:
     else:
         said = f"{duration(ns)}: {noun}"
     return said if len(said) <= _LONGEST_LABEL else duration(ns)
+
+
+def _cause(trace: Trace, row: pd.Series, lost_as: Class, place: list[int]) -> tuple[int, int] | None:
+    """The finding's own event, if that covers half of the place, else the shortest of the rank that does.
+
+    Idle time is caused on the host, other time by device work. What takes far longer, or marks a step, says
+    nothing of this place.
+    """
+    rank, start, end = place
+    rank_trace = trace.rank(rank)
+    shared = np.minimum(rank_trace.end, end) - np.maximum(rank_trace.start, start)
+    covers = (2 * shared >= end - start) & (rank_trace.dur <= _SPECIFIC * (end - start))
+    own = int(row["event_id"]) if pd.notna(row["event_id"]) and row["event_rank"] == rank else -1
+    found = np.flatnonzero(covers & (rank_trace.event_id == own))
+    if not len(found):
+        on_host = lost_as in ("idle", "host")
+        marks = np.array([name.startswith("ProfilerStep#") for name in rank_trace.names], np.bool_)
+        found = np.flatnonzero(covers & (rank_trace.is_device != on_host) & ~marks[rank_trace.name])
+    if not len(found):
+        return None
+    at = found[np.argmin(rank_trace.dur[found])]
+    return int(rank_trace.start[at]), int(rank_trace.end[at])
 
 
 def _has_context(trace: Trace, place: list[int]) -> bool:

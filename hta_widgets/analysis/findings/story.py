@@ -51,6 +51,7 @@ _DOES: Final = {
     "memory": "copies take {pct} of it",
     "idle": "the GPU is idle for {pct} of it",
 }
+_FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MOST_STEPS: Final = 64
 
@@ -67,7 +68,7 @@ class Advice:
         own: what its change saves alone, where that is not what it saves on top of those before; or "".
         kind: the analysis that shows it. edits: what was replayed.
         lost_as: the class of the time.
-        places: where it shows, the best to look at first. cause: the event that causes it, (rank, event_id).
+        places: where it shows, the best to look at first.
         ranks: to be seen for it, the first at the top.
     """
 
@@ -90,7 +91,6 @@ class Advice:
     edits: str
     lost_as: str
     places: list[Place]
-    cause: tuple[int, int] | None
     ranks: list[int]
 
 
@@ -327,7 +327,6 @@ def _advice(
     what, *why = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
     why += [_sentences(str(text))[0] for text in inner["text"]]
-    cause = (int(row["event_rank"]), int(row["event_id"])) if pd.notna(row["event_id"]) else None
     places = places_of(trace, row, label, class_of(row))
     figure, said = _figure(row, whole, part, form)
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
@@ -353,7 +352,6 @@ def _advice(
         edits=str(row["edits"]),
         lost_as=class_of(row),
         places=places,
-        cause=cause,
         ranks=ranks,
     )
 
@@ -373,8 +371,8 @@ def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -
 
 
 def _own(row: pd.Series, whole: Whole | None, part: Part | None) -> str:
-    if whole is None or part is None or part.form not in ("simulated", "bound"):
-        return ""
+    if whole is None or part is None or row["section"] != SAVES or part.form != _FORM_OF[row["method"]]:
+        return ""  # of another form is another change: then `sure` says both
     own = round(whole.ns * float(row["saving_pct"]) / 100)
     return f"{duration(own)} on its own" if 100.0 * abs(own - part.ns) >= LEAST_PCT * whole.ns else ""
 

@@ -150,7 +150,12 @@ export const inspector: View = ({ model, el, signal }) => {
       </div>
     );
     return (
-      <section class="hta-inspector" aria-label="Inspector" aria-busy={status.value === "busy"}>
+      <section
+        class="hta-inspector"
+        data-kind={kind}
+        aria-label="Inspector"
+        aria-busy={status.value === "busy"}
+      >
         <header aria-live="polite">
           <p class="hta-muted">
             {shown.where || "Inspector"} <BusyMark status={status} />
