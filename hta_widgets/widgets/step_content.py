@@ -21,7 +21,8 @@ def difference_content(found: StepDifference) -> dict[str, Any]:
     """
     rows = found.parts.set_index("part")
     whole = rows.iloc[-1]
-    changes = [(series, int(rows.loc[series.column.removesuffix("_ns"), "change_ns"])) for series in SERIES]
+    change_of = found.parts.set_index("part")["change_ns"].to_dict()
+    changes = [(series, int(change_of[series.column.removesuffix("_ns")])) for series in SERIES]
     names = found.names[["name", "event_class", "change_ns"]].to_numpy().tolist()
     return {
         "title": found.title,

@@ -42,7 +42,7 @@ from hta_widgets.widgets.relevance import FIRST, first_panels, unanswered
 from hta_widgets.widgets.roofline_panel import PeaksByDevice
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
-from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.selection import Focus, Gap, Integers, Names, Selection, Window
 from hta_widgets.widgets.static_preview import Pictured
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
     from hta_widgets.charts.svg import Picture
     from hta_widgets.widgets.diff_viewer import DiffViewer
+    from hta_widgets.widgets.story import Story
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
-    from hta_widgets.widgets.verdict import Verdict
 
 __all__ = ["TraceExplorer"]
 
@@ -102,6 +102,8 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
     names = Names(help="names of the chosen events; () means all").tag(sync=True)
     query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
+    gap = Gap(help="(rank, stream, time_ns) of the gap looked at, or None").tag(sync=True)
+    streams = Integers(help="selected streams; () means all").tag(sync=True)
 
     header: t.List[Any] = t.List(help="about the job: [{label, value, title}]").tag(sync=True)
     health: t.List[Any] = t.List(help="trace.health as rows").tag(sync=True)
@@ -113,7 +115,7 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         sync=True
     )
     lacking: t.Dict[str, str] = t.Dict(help="panels that cannot answer here, and why").tag(sync=True)
-    relevant: t.List[str] = t.List(t.Unicode(), help="panels that the verdict points to, first first").tag(
+    relevant: t.List[str] = t.List(t.Unicode(), help="panels that the findings point to, first first").tag(
         sync=True
     )
     choices: t.Dict[str, Any] = t.Dict(help="{ranks, iterations}: what there is to select").tag(sync=True)
@@ -129,7 +131,7 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
 
     _knows_lacking = False  # of all panels
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
-    _verdict: Verdict | None = None  # one of them
+    _story: Story | None = None  # one of them
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
     def close(self) -> None:
         """Close the explorer and its parts."""
         with UI_LOCK:
-            parts, self._verdict = [*dict(self._fixed).values(), *self._shown.values()], None
+            parts, self._story = [*dict(self._fixed).values(), *self._shown.values()], None
             self._fixed, self._shown = (), {}
             for work in (self._about, self._lacks, self._ahead):
                 work.close()
@@ -425,13 +427,13 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         """Names of events that contain a text, ignoring case; the most frequent first."""
         return names_containing(self.trace, str(params["text"]))
 
-    @rpc_method("try_card")
-    def _try_card(self, params: dict[str, Any]) -> None:
-        """Begin the panel "what_if" with the change of one of the verdict's cards."""
+    @rpc_method("try_finding")
+    def _try_finding(self, params: dict[str, Any]) -> None:
+        """Begin the panel "what_if" with the change against a finding of the story."""
         with UI_LOCK:
-            if self._verdict is None:
+            if self._story is None:
                 raise LookupError("the trace is not loaded")
-            self.edits = self._verdict.edits_of(int(params["card"]))
+            self.edits = self._story.edits_of(int(params["finding"]))
 
     def _show(self, traces: dict[str, Trace]) -> None:
         # with replay and findings: while the trace is loaded, not when the class is imported
@@ -457,11 +459,11 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         from hta_widgets.widgets.inspector import Inspector
         from hta_widgets.widgets.iteration_selector import IterationSelector
         from hta_widgets.widgets.rank_selector import RankSelector
-        from hta_widgets.widgets.verdict import Verdict
+        from hta_widgets.widgets.story import Story
 
         shared = self.selection
-        verdict = self._verdict = Verdict(trace, selection=shared)
-        t.dlink((verdict, "kinds"), (self, "relevant"))
+        story = self._story = Story(trace, selection=shared)
+        t.dlink((story, "kinds"), (self, "relevant"))
         timeline.share("edits", self)
         self._fixed = [
             ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
@@ -469,7 +471,7 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
             ("iterations", IterationSelector(trace, selection=shared)),
             ("timeline", timeline),
             ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
-            ("verdict", verdict),
+            ("story", story),
         ]
         self.lacking = lacking
         self.choices = {

@@ -25,7 +25,7 @@ const ALWAYS = ["overview", "job", "what_if", "events"];
 
 export interface PanelBarProps {
   available: readonly Entry[];
-  /** the kinds that the verdict points to, the first first */
+  /** the kinds that the findings point to, the first first */
   relevant: readonly string[];
   /** kinds that cannot answer here, and why */
   lacking: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface PanelBarProps {
   launch(): void;
 }
 
-/** The entries group by group: first the groups, and in them the panels, that the verdict points to. */
+/** The entries group by group: first the groups, and in them the panels, that the findings point to. */
 export function byRelevance(available: readonly Entry[], relevant: readonly string[]): Entry[] {
   const place = (kind: string) => {
     const at = relevant.indexOf(kind);

@@ -2,14 +2,28 @@
 
 import type { Signal } from "@preact/signals";
 import { frameAround } from "./timeline/camera";
+import type { Marked } from "./timeline/overlay";
 import type { Timeline } from "./timeline/timeline";
 import type { View } from "./timeline/types";
 
 /** Asks the explorer around a part to show evidence (`detail`: `Shown`), or to go back (`detail`: null). */
 export const SHOW = "hta-show";
 
-/** Asks the explorer around a verdict to try the change of a card in "What if" (`detail`: the card's number). */
+/** Asks the explorer around a story to try the change against a finding in "What if" (`detail`: its number). */
 export const TRY = "hta-try";
+
+/** Asks the explorer around a story to frame a place of a finding (`detail`: `Mark`), or none any more (null). */
+export const MARK = "hta-mark";
+
+/** Asks the explorer to select the whole job. */
+export const WHOLE = "hta-whole";
+
+/** A place in time that shows a finding; nothing is selected for it, so that all numbers stay what they are. */
+export interface Mark extends Marked {
+  rank: number;
+  /** whose lanes are shown for it, the first at the top */
+  ranks: readonly number[];
+}
 
 /** What to select and where to look; traits that it lacks stay as they are. */
 export interface Evidence {
@@ -30,6 +44,7 @@ export interface Shown {
 
 /** How much of the time around it is shown with the evidence, as a share of its length, on each side. */
 const MARGIN = 0.35;
+const AROUND = 0.5;
 
 interface Before {
   selected: Map<string, unknown>;
@@ -42,6 +57,8 @@ export class Showing {
   /** the timeline on display, once it is built */
   timeline: Timeline | undefined;
   #before: Before | undefined;
+  /** what was visible before places were framed */
+  #unmarked: View | undefined;
 
   constructor(
     private readonly el: HTMLElement,
@@ -71,6 +88,22 @@ export class Showing {
     timeline.look(frameAround(start, end, MARGIN, timeline.bounds));
     timeline.flash([start, end]);
     this.el.querySelector('[data-area="timeline"]')?.scrollIntoView({ block: "start" });
+  }
+
+  /** Frame a place: it takes half of the view, with as much on both sides. */
+  mark(mark: Mark | null): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    if (!mark) {
+      timeline.mark(null, []);
+      if (this.#unmarked) timeline.look(this.#unmarked);
+      this.#unmarked = undefined;
+      return;
+    }
+    this.#unmarked ??= timeline.view;
+    timeline.mark(mark, mark.ranks);
+    timeline.look(frameAround(mark.span[0], mark.span[1], AROUND, timeline.bounds));
+    this.el.querySelector(".hta-stage")?.scrollIntoView({ block: "nearest" });
   }
 
   /** Restore selection, panels, zoom and scroll position. */

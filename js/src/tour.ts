@@ -10,8 +10,8 @@ const NAME = "tour";
 /** What is lit up, and what is said about it. */
 const STEPS: readonly [where: string, text: string][] = [
   [
-    '[data-area="verdict"]',
-    "What costs most, why, and what a change would save. Show zooms the timeline to the evidence; Back returns.",
+    '[data-area="story"]',
+    "Where the time goes and what can be saved. Click a part of the bar, or press 1 to 9, to see its evidence; Esc returns.",
   ],
   [
     ".hta-controls",

@@ -55,7 +55,7 @@ def test_the_loader_that_holds_a_job_up_can_be_saved_whole():
     _, findings = found("single_gpu_dataloader_stall")
     stall = findings["data_stall"]
     assert stall["method"] == "replay"
-    assert stall["saving"].startswith("Replayed without the data loader's time, the steps take 52")
+    assert stall["saving"].startswith("Simulated without the data loader's time, the steps take 52")
     assert stall["saving_ns"] == pytest.approx(stall["cost_ns"], rel=0.02)
 
 

@@ -33,7 +33,7 @@ def among_ranks(inputs: Inputs, rule: Rule, finding: Finding, late: set[int]) ->
         job = None
     if rule.among_ranks == "in turn" and job is not None and job.saving_pct < LEAST_PCT:
         return Saving(
-            "What can be saved is unknown: replayed (all ranks) with all as fast as the ranks are on "
+            "What can be saved is unknown: simulated (all ranks) with all as fast as the ranks are on "
             "average, all takes as long: no rank, but the order of what they exchange makes them wait."
         )
     if rule.among_ranks != "reason":
@@ -67,7 +67,7 @@ def _replayed(inputs: Inputs, job: ReplayedJob) -> Saving:
     repaired: Said = say("{who} as fast as the ranks are on average", who=job.who or "all ranks")
     if job.kind == "communication":
         repaired = "all transfers as fast as is usual"
-    text = say("Replayed (all ranks) with {repaired}, {takes}", repaired=repaired, takes=inputs.takes)
+    text = say("Simulated (all ranks) with {repaired}, {takes}", repaired=repaired, takes=inputs.takes)
     if job.saving_pct < LEAST_PCT:
         text += " as long: something else then decides the time."
     elif job.ranks:

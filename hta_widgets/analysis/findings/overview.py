@@ -13,6 +13,7 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.judging import Open, judged
+from hta_widgets.analysis.findings.places import places
 from hta_widgets.analysis.findings.recording_rules import recording_verdict, unread_files
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.saving import Judged
@@ -63,6 +64,7 @@ _COLUMNS = {
     "event_id": "Int64",
     "start_ns": "Int64",
     "end_ns": "Int64",
+    "places": "str",
 }
 _NO_FINDING = {
     name: {"str": "", "int64": 0, "float64": 0.0}[dtype]
@@ -129,7 +131,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         is known to), wrong_if (what would make it false), kind (the analysis that shows it, "" if open or
         about the recording), name (of the events it is about, or ""), checked (the topics that were not
         found, on their row) (str), event_rank, event_id (Int64; an event to look at, or NA), start_ns, end_ns
-        (Int64, ns: when it shows, on that rank, or NA).
+        (Int64, ns: when it shows, on that rank, or NA), places (str: a JSON list of up to 12 [rank, start_ns,
+        end_ns], where the time is lost, the longest first; "" where that is not known).
     """
     scope = scope or Scope()
     verdict, inputs = recording_verdict(trace, scope), Inputs(trace, scope)
@@ -182,15 +185,16 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
         "event_id": evidence.event_id,
         "start_ns": start,
         "end_ns": end,
+        "places": places(finding),
     }
 
 
 def _claims(stated: Any, saving: Any) -> str:
     claims: list[dict[str, Any]] = []
-    for text, places in ((stated, [*stated.places] if isinstance(stated, Text) else []), (saving, [])):
+    for text, named in ((stated, [*stated.places] if isinstance(stated, Text) else []), (saving, [])):
         if isinstance(text, Text):
             claims += [
-                {**claim.as_dict(), "at": [at for other, at in places if other is claim]}
+                {**claim.as_dict(), "at": [at for other, at in named if other is claim]}
                 for claim in text.claims
             ]
     return json.dumps(claims, ensure_ascii=False) if claims else ""

@@ -155,7 +155,7 @@ def _sentence(inputs: Inputs, finding: Finding, rank: int, label: Said, saving: 
     if len(inputs.trace.ranks_of(inputs.scope)) > 1:
         costs = say(", where this costs {own}", own=inputs.of_time("cost", own, (rank,))) if apart else ""
         on_rank = say(" ({rank}{costs})", rank=Claim("replayed_rank", (rank,), "ranks"), costs=costs)
-    replayed = say("Replayed{on_rank} {label}, {takes}", on_rank=on_rank, label=label, takes=inputs.takes)
+    replayed = say("Simulated{on_rank} {label}, {takes}", on_rank=on_rank, label=label, takes=inputs.takes)
     if not saves:
         return replayed + " as long: something else then decides the time."
 

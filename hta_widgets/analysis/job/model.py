@@ -22,7 +22,7 @@ from hta_widgets.analysis.job.unrecorded import as_peers_wait, incomplete, work_
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
 from hta_widgets.engine import checkpoint
 
-__all__ = ["HOST", "JobModel", "job_model"]
+__all__ = ["HOST", "JobModel", "Order", "job_model", "with_host"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -192,7 +192,7 @@ def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None
     for tolerance in _TOLERANCES:
         checkpoint()
         before, after = occurrences.dependencies(tolerance)
-        found = _with_host(ops, before, after, meeting, own, best)
+        found = with_host(ops, before, after, meeting, own, best)
         unexplained = abs(1 - float(found.net.step_times(found.taken).mean()) / measured)
         fits.append((found.net.forced + found.net.unreached, unexplained, found))
     contradictions, least, _ = min(fits, key=lambda fit: fit[:2])
@@ -234,7 +234,7 @@ def _with_waits(ops: pd.DataFrame, order: Order) -> pd.DataFrame:
     return pd.concat([ops, waits], ignore_index=True)
 
 
-def _with_host(
+def with_host(
     ops: pd.DataFrame, before: Int64, after: Int64, meeting: Int64, own: Int64, best: Int64
 ) -> Order:
     """The order, with waits for the host as operations of their own."""

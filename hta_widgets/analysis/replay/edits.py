@@ -82,14 +82,17 @@ def host(
         within: only inside operators, annotations and Python functions of this name.
         outside: only while none of this name is open, such as a data loader.
         exposed: only while devices idle because it launches too late (`host_busy_ns` of `idle_breakdown`),
-            waiting for data and in synchronising calls aside.
+            waiting for data and in synchronising calls aside. That is no bound: a faster host gets ahead, and
+            saves more.
 
     Raises:
         ValueError: the factor is negative or no number.
     """
     time = _factor(time)
     expression = _said("host", time, within=within, outside=outside, exposed=exposed or None)
-    return Edit(expression, time == 0, partial(applied.host, time, within, outside, bool(exposed)))
+    return Edit(
+        expression, time == 0 and not exposed, partial(applied.host, time, within, outside, bool(exposed))
+    )
 
 
 def launches(time: float = 0.0) -> Edit:

@@ -11,11 +11,14 @@ import type { Outline, TrackInfo } from "./types";
 /** Room that is left around a lane that was scrolled to. */
 const MARGIN = 4;
 
+type Wanted = (track: TrackInfo) => boolean;
+
 export class LaneView {
   /** where everything stands at this scroll position */
   layout: Layout;
   scroll = 0;
   ranks: readonly number[] = [];
+  #wanted: Wanted = () => true;
   #choice: LaneChoice = ALL_LANES;
   #counters: readonly Counter[] = [];
   /** where everything stands before scrolling */
@@ -44,9 +47,10 @@ export class LaneView {
     this.#arrange();
   }
 
-  /** Show the lanes of these ranks, or of all if there are none. */
-  show(ranks: readonly number[]): void {
+  /** Show the lanes of these ranks, or of all if there are none; of their tracks those that are wanted. */
+  show(ranks: readonly number[], wanted: Wanted = () => true): void {
     this.ranks = ranks;
+    this.#wanted = wanted;
     this.#arrange();
   }
 
@@ -127,7 +131,8 @@ export class LaneView {
 
   #arranged(): Layout {
     const folding = { collapsed: this.#collapsed, unfolded: this.#unfolded };
-    return arrange(this.outline, this.ranks, folding, this.#choice, this.#counters);
+    const outline = { ...this.outline, tracks: this.outline.tracks.filter(this.#wanted) };
+    return arrange(outline, this.ranks, folding, this.#choice, this.#counters);
   }
 }
 

@@ -10,10 +10,23 @@ import { textWidth } from "./text_width";
 import type { Flow, Slice } from "./types";
 import { drawWaits, type Exchange } from "./waits";
 
+/** Height of the bracket, in place of the time axis. */
+const BRACKET = 20;
+
 /** A time on a lane: a slice, or a gap between two. */
 export type Extent = Pick<Slice, "lane" | "start" | "dur">;
 
+/** A place that shows a finding: its time, what is said of it, and the event that causes it. */
+export interface Marked {
+  span: readonly [number, number];
+  label: string;
+  cause: readonly [number, number] | null;
+}
+
 export interface Marks {
+  place: Marked | null;
+  /** the slice that causes what the place shows */
+  cause: Extent | null;
   window: readonly [number, number] | null;
   hover: Extent | null;
   focus: Extent | null;
@@ -31,9 +44,10 @@ export interface Marks {
 }
 
 /** Whether anything is marked. */
-export function hasMarks({ window, hover, focus, held, flows, flags, flash, drop }: Marks): boolean {
+export function hasMarks({ place, window, hover, focus, held, flows, flags, flash, drop }: Marks): boolean {
   return (
-    [window, hover, focus, held, flash, drop].some((mark) => mark !== null) || flows.length + flags.length > 0
+    [place, window, hover, focus, held, flash, drop].some((mark) => mark !== null) ||
+    flows.length + flags.length > 0
   );
 }
 
@@ -56,10 +70,12 @@ export function drawOverlay(
   drawFlags(context, place, marks.flags, palette);
   if (marks.window) drawWindow(context, place, marks.window, palette);
   if (marks.flash) drawFlash(context, place, marks.flash, palette);
+  if (marks.place) drawPlace(context, place, marks.place, palette);
   context.beginPath();
   context.rect(place.gutter, TOP, place.width - place.gutter, place.height - TOP);
   context.clip();
   const rows = new Map(layout.rows.map((row) => [row.lane, row]));
+  if (marks.cause) drawCause(context, place, rows, marks.cause, palette);
   if (marks.hover) outline(context, place, rows, marks.hover, palette.text, 1);
   if (marks.focus) outline(context, place, rows, marks.focus, palette.accent, 2.5);
   if (marks.held) outline(context, place, rows, marks.held, palette.accent, 2.5);
@@ -67,6 +83,65 @@ export function drawOverlay(
   if (marks.exchange) drawWaits(context, place, rows, marks.exchange, palette);
   for (const flow of marks.flows) drawFlow(context, place, rows, flow, palette);
   context.restore();
+}
+
+/** A bracket over a time with what is said of it, and dashed edges through all lanes. */
+function drawPlace(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  { span, label }: Marked,
+  palette: Palette,
+): void {
+  const left = Math.max(xOf(place, span[0]), place.gutter - 10);
+  const right = Math.min(xOf(place, span[1]), place.width + 10);
+  if (right < left) return;
+  context.fillStyle = palette.accentSoft;
+  context.globalAlpha = 0.5;
+  context.fillRect(left, TOP, right - left, place.height - TOP);
+  context.globalAlpha = 1;
+  context.fillStyle = palette.background;
+  context.fillRect(place.gutter, TOP - BRACKET, place.width - place.gutter, BRACKET);
+  context.strokeStyle = palette.accent;
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(left, TOP);
+  context.lineTo(left, TOP - 5);
+  context.lineTo(right, TOP - 5);
+  context.lineTo(right, TOP);
+  context.stroke();
+  context.lineWidth = 1;
+  context.setLineDash([4, 3]);
+  context.beginPath();
+  for (const x of [left, right]) {
+    context.moveTo(Math.round(x) + 0.5, TOP);
+    context.lineTo(Math.round(x) + 0.5, place.height);
+  }
+  context.stroke();
+  context.setLineDash([]);
+  context.font = `600 ${FONT}`;
+  context.fillStyle = palette.accent;
+  context.textBaseline = "middle";
+  const wide = context.measureText(label).width;
+  const centre = (left + right) / 2 - wide / 2;
+  context.fillText(
+    label,
+    Math.max(place.gutter + 4, Math.min(centre, place.width - wide - 4)),
+    TOP - BRACKET / 2 - 3,
+  );
+}
+
+/** The slice that causes it, with a halo that tells it from one that is only selected. */
+function drawCause(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  rows: ReadonlyMap<number, Row>,
+  cause: Extent,
+  palette: Palette,
+): void {
+  context.globalAlpha = 0.3;
+  outline(context, place, rows, cause, palette.accent, 6);
+  context.globalAlpha = 1;
+  outline(context, place, rows, cause, palette.accent, 2);
 }
 
 function drawFlash(

@@ -22,7 +22,7 @@ import { type Layout, rowAt } from "./layout";
 import type { Found } from "./matches";
 import { describeMeasured, measured } from "./measure";
 import { act } from "./moves";
-import { drawOverlay, type Extent, hasMarks, type Marks } from "./overlay";
+import { drawOverlay, type Extent, hasMarks, type Marked, type Marks } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
 import type { Ranking } from "./ranking";
@@ -41,6 +41,9 @@ const NARROW = 560;
 const REACH = 2.5;
 /** What is gone to is shown with so much time on either side, as a share of its length. */
 const APPROACH = 2;
+
+/** Of which tracks a place of one rank needs the lanes (1), and one of several, too (2). */
+const EVIDENT: Record<TrackInfo["kind"], number> = { stream: 2, thread: 1, sync: 0, annotation: 0 };
 
 export interface Listeners {
   /** it shows another time; `following`: because another timeline does */
@@ -91,6 +94,10 @@ export class Timeline {
   #iterations: readonly number[] = [];
   #searched: readonly number[] = [];
   #flash: Flash;
+  #place: Marked | null = null;
+  #causeLanes: readonly number[] = [];
+  /** the ranks that are shown when no place is */
+  #shownRanks: readonly number[] = [];
   #brushWords: BrushWords;
   #lanes: LaneView;
   #stage: Stage;
@@ -192,6 +199,39 @@ export class Timeline {
     this.#flash.begin(extent);
   }
 
+  /** Mark a place that shows a finding, with the lanes of these ranks alone; null marks none. */
+  mark(place: Marked | null, ranks: readonly number[]): void {
+    this.#place = place;
+    const known = new Set(this.outline.tracks.map(({ rank }) => rank));
+    const shown = ranks.filter((rank) => known.has(rank));
+    this.#causeLanes = this.outline.tracks
+      .filter(({ rank }) => shown.includes(rank))
+      .flatMap(({ first, sizes }) => sizes.map((_, depth) => first + depth));
+    if (place && shown.length) {
+      const several = shown.length > 1;
+      const because = this.#cause && trackOf(this.outline, this.#cause.lane);
+      this.#lanes.show(shown, (track) => EVIDENT[track.kind] > +several || track === because);
+    } else this.#lanes.show(this.#shownRanks);
+    if (place) {
+      this.scrollBy(-this.#lanes.scroll);
+      this.el.dataset.place = place.span.join(" ");
+    } else delete this.el.dataset.place;
+    this.#stage.invalidate();
+  }
+
+  /** The slice that causes what the marked place shows: the one that begins and ends with it. */
+  get #cause(): Extent | null {
+    const cause = this.#place?.cause;
+    if (!cause) return null;
+    const [start, end] = cause;
+    const middle = (Math.max(start, this.view.t0) + Math.min(end, this.view.t1)) / 2;
+    for (const lane of this.#causeLanes) {
+      const slice = this.source.find(lane, middle, 0);
+      if (slice?.start === start && slice.dur === end - start) return slice;
+    }
+    return null;
+  }
+
   zoom(factor: number, at: number): void {
     this.look(zoomAt(this.view, factor, at, this.bounds));
   }
@@ -249,7 +289,8 @@ export class Timeline {
 
   /** Show the lanes of some ranks; what is searched for is searched on others. */
   showRanks(lanes: readonly number[], searched: readonly number[]): void {
-    this.#lanes.show(lanes);
+    this.#shownRanks = lanes;
+    if (!this.#place) this.#lanes.show(lanes);
     this.#searched = searched;
     void this.highlight.among(searched);
   }
@@ -544,6 +585,8 @@ export class Timeline {
     const { extent } = this.#flash;
     const flash = extent && { extent, strength: this.#flash.strength };
     return {
+      place: this.#place,
+      cause: this.#cause,
       window: this.window,
       hover: this.hover.extent,
       focus: slice ?? this.gap,

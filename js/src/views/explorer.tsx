@@ -1,8 +1,8 @@
-// TraceExplorer: the frame around the parts. It shows the loading progress, then the job in a line, the verdict, the
+// TraceExplorer: the frame around the parts. It shows the loading progress, then the job in a line, the story, the
 // selectors, the timeline with what is selected beside it, and the panels.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
 import { ALL, type Selected } from "../clauses";
@@ -21,7 +21,7 @@ import { choicesOf, historyCommands } from "../places";
 import { revealed } from "../reveal";
 import { shareItems } from "../share";
 import { draw } from "../shared";
-import { SHOW, Showing, type Shown, TRY } from "../showing";
+import { MARK, type Mark, SHOW, Showing, type Shown, TRY, WHOLE } from "../showing";
 import { Slot, type SlotProps } from "../slot";
 import { type Edge, Splitter, sizeOf } from "../splitter";
 import { announceView } from "../static_preview";
@@ -29,6 +29,7 @@ import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
 import { Toast, type Told } from "../toast";
 import { Tour } from "../tour";
+import { ADVICE } from "./story";
 
 interface Fact {
   label: string;
@@ -75,10 +76,12 @@ export const explorer: View = ({ model, el, signal, host }) => {
     ranks: trait<Selected["ranks"]>(model, "ranks", signal),
     iterations: trait<Selected["iterations"]>(model, "iterations", signal),
     window: trait<Selected["window"]>(model, "window", signal),
+    streams: trait<Selected["streams"]>(model, "streams", signal),
     names: trait<Selected["names"]>(model, "names", signal),
     query: trait<Selected["query"]>(model, "query", signal),
   };
   const focus = trait<[number, number] | null>(model, "focus", signal);
+  const gap = trait<unknown>(model, "gap", signal);
   const { ranks, iterations, names } = selected;
   const told = makeSignal<Told | null>(null);
   const tour = new Tour(el, told, signal);
@@ -106,7 +109,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   el.addEventListener(
     TRY,
     async (event) => {
-      await rpc.call("try_card", { card: (event as CustomEvent<number>).detail });
+      await rpc.call("try_finding", { finding: (event as CustomEvent<number>).detail });
       openPanel("what_if");
     },
     { signal },
@@ -116,9 +119,36 @@ export const explorer: View = ({ model, el, signal, host }) => {
     BUILT,
     (event) => {
       showing.timeline = (event as CustomEvent<Timeline>).detail;
+      showing.mark(marked);
     },
     { signal },
   );
+  let marked: Mark | null = null;
+  el.addEventListener(
+    MARK,
+    (event) => {
+      marked = (event as CustomEvent<Mark | null>).detail;
+      showing.mark(marked);
+    },
+    { signal },
+  );
+  const selectAll = () => {
+    for (const [name, trait] of Object.entries(selected)) trait.value = ALL[name as keyof Selected] as never;
+  };
+  el.addEventListener(WHOLE, selectAll, { signal });
+  const advice = makeSignal<ComponentType | null>(null);
+  el.addEventListener(
+    ADVICE,
+    (event) => {
+      advice.value = (event as CustomEvent<ComponentType>).detail;
+    },
+    { signal },
+  );
+  /** What was looked at takes the place of the advice; this gives it back. */
+  const backToAdvice = () => {
+    focus.value = null;
+    gap.value = null;
+  };
   el.addEventListener(
     SHOW,
     (event) => {
@@ -163,14 +193,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const commands: Choice[] = [
     ...(frozen ? [] : shareByName),
     ...(frozen ? [] : historyCommands(rpc)),
-    {
-      group: "Commands",
-      label: "Select the whole job",
-      run: () => {
-        for (const [name, trait] of Object.entries(selected))
-          trait.value = ALL[name as keyof Selected] as never;
-      },
-    },
+    { group: "Commands", label: "Select the whole job", run: selectAll },
     { group: "Commands", label: "Show all time", run: () => showWhole(showing.timeline) },
     { group: "Commands", label: "Fill the window", run: filling.toggle },
     { group: "Commands", label: "Tour: what is where", run: () => tour.begin() },
@@ -253,7 +276,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
               </span>
             </header>
             <div class="hta-parts" data-findings={available.value.some(({ kind }) => kind === "overview")}>
-              {slots(["verdict"])}
+              {slots(["story"])}
               {loading.notices.value.length > 0 && (
                 <div class="hta-notices">
                   <Notices {...loading} />
@@ -263,7 +286,15 @@ export const explorer: View = ({ model, el, signal, host }) => {
               <div class="hta-stage">
                 {slots(STAGE.slice(0, 1))}
                 <Splitter edge={INSPECTOR} size={inspectorWidth} />
-                {slots(STAGE.slice(1))}
+                <div class="hta-aside">
+                  {!frozen && (
+                    <Button class="hta-quiet hta-to-advice" onClick={backToAdvice}>
+                      ‹ Findings
+                    </Button>
+                  )}
+                  {slots(STAGE.slice(1))}
+                  {advice.value && <advice.value />}
+                </div>
               </div>
               <div class="hta-panels">
                 <PanelBar

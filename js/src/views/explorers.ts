@@ -8,8 +8,8 @@ import { explorer } from "./explorer";
 import { inspector } from "./inspector";
 import { iterations } from "./iterations";
 import { ranks } from "./ranks";
+import { story } from "./story";
 import { timeline } from "./timeline";
-import { verdict } from "./verdict";
 
 export const explorersViews: Readonly<Record<string, View>> = {
   ranks,
@@ -20,5 +20,5 @@ export const explorersViews: Readonly<Record<string, View>> = {
   events,
   inspector,
   explorer,
-  verdict,
+  story,
 };

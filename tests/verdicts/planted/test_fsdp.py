@@ -42,7 +42,7 @@ def test_gathers_in_their_own_turn(named: bool, tmp_path: Path):
     assert row["saving_ns"] == pytest.approx(
         5 / 6 * (job.play().program.now - made.play().program.now), rel=0.02
     )
-    said = "Replayed with all-gathers issued one unit ahead, the steps take at most "
+    said = "Simulated with all-gathers issued one unit ahead, the steps take at most "
     assert row["saving"].startswith(said)
 
 

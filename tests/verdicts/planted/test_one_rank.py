@@ -795,7 +795,7 @@ CASES = {
         loop(optimizes_behind_the_host),
         "compute_bound",
         ("optimizer_not_fused",),
-        texts=("Replayed with a fused optimizer, the steps take as long",),
+        texts=("Simulated with a fused optimizer, the steps take as long",),
     ),
     "optimizer without steps": Case(
         # the annotation comes regularly and marks the steps

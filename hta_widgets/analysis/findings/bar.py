@@ -1,0 +1,187 @@
+"""The step as one bar: what each change saves on top of those before, and where the time goes that is left.
+
+All parts have one denominator, the mean of the judged steps of the judged ranks, and add up to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
+from hta_widgets.analysis.findings.nouns import NOUNS, Class
+from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
+from hta_widgets.analysis.replay.what_if import LEAST_PCT
+from hta_widgets.errors import MissingDataError
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.scope import Scope
+
+__all__ = ["CLASSES", "Form", "Part", "Whole", "bar", "whole_of_step"]
+
+Form = Literal["simulated", "bound", "unknown", "hidden", "rest"]
+
+CLASSES: Final[tuple[Class, ...]] = get_args(Class)
+_EXPOSED: Final = ", exposed=True"
+_OF_DEVICES: Final = CLASSES[:4]
+_COLUMNS: Final = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the bar.
+
+    Attributes:
+        ns: how much of the step it is.
+        form: a saving that was "simulated", or of which that is the "bound"; time that a finding costs whose
+            saving is "unknown", or that is "hidden": taking it away saves nothing yet; or the "rest".
+        lost_as: the class of that time.
+        finding: the number of its finding, from 0; -1 for the rest.
+    """
+
+    ns: int
+    form: Form
+    lost_as: Class
+    finding: int = -1
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the bar stands for.
+
+    Attributes:
+        ns: the mean step of the judged ranks; without marked steps, their judged time.
+        per_step: steps are marked.
+        split: class -> its part, ns; adds up.
+    """
+
+    ns: int
+    per_step: bool
+    split: Mapping[Class, int]
+
+
+def whole_of_step(inputs: Inputs) -> Whole | None:
+    """The time that is judged and where it goes; None where nothing is in it.
+
+    Where no device work is recorded, it is that of the threads of the steps.
+    """
+    try:
+        frame = inputs.temporal
+    except MissingDataError:
+        return _of_hosts(inputs)
+    if frame.empty:
+        return None
+    counts = inputs.judged_steps
+    per_step = bool(counts) and not inputs.open_ended
+    steps = frame["rank"].map(counts).fillna(1).to_numpy(np.int64) if per_step else np.ones(len(frame))
+    columns = ("window_ns", *_COLUMNS)
+    ns, *parts = (float((frame[column].to_numpy() / np.maximum(steps, 1)).mean()) for column in columns)
+    return Whole(round(ns), per_step, whole_parts(dict(zip(_OF_DEVICES, parts, strict=True)), round(ns)))
+
+
+def _of_hosts(inputs: Inputs) -> Whole | None:
+    hosts = hosts_of(inputs)
+    counts = inputs.judged_steps
+    spent = [host.window_ns / counts.get(rank, 1) for rank, host in hosts.items()]
+    ns = round(sum(spent) / len(spent)) if spent else 0
+    return Whole(ns, bool(counts), {"host": ns}) if ns else None
+
+
+def whole_parts(parts: Mapping[Class, float], total: int) -> dict[Class, int]:
+    """Parts as whole nanoseconds that add up to a total; the largest remainders are rounded up."""
+    names = list(parts)
+    values = np.maximum([parts[name] for name in names], 0.0)
+    share = values * (total / values.sum()) if values.sum() > 0 else np.full(len(names), total / len(names))
+    down = np.floor(share).astype(np.int64)
+    first = np.argsort(-(share - down), kind="stable")[: total - int(down.sum())]
+    down[first] += 1
+    return dict(zip(names, down.tolist(), strict=True))
+
+
+def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> list[Part]:
+    """The parts of a step, savings first.
+
+    Args:
+        trace: the job.
+        scope: what the findings are asked about.
+        whole: the step.
+        rows: the findings, rows of `overview` that are no parts of others, in its order.
+    """
+    saves = [at for at, row in enumerate(rows) if row["section"] == SAVES]
+    together = sorted((at for at in saves if change_of(rows[at])), key=lambda at: _of_host(rows[at]))
+    found = in_turn(trace, scope, _rank(rows, together), [change_of(rows[at]) for at in together])
+    parts: list[Part] = []
+    left = dict(whole.split)
+    if found is not None:
+        until = [round(whole.ns * min(pct, 100.0) / 100) for pct in found.saved_pct]
+        for at, before, after in zip(together, [0, *until], until, strict=False):
+            parts.append(_saving(rows[at], at, after - before))
+            _take(left, parts[-1].lost_as, parts[-1].ns)
+        remain = whole.ns - (until[-1] if until else 0)
+        if found.left:
+            left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
+    for at in saves:  # what is not replayed with the others saves no more than what is left of its class
+        if found is None or at not in together:
+            part = _saving(rows[at], at, round(whole.ns * float(rows[at]["saving_pct"]) / 100))
+            part = replace(part, form="bound", ns=min(part.ns, left.get(part.lost_as, 0)))
+            _take(left, part.lost_as, part.ns)
+            parts.append(part)
+    parts.sort(key=lambda part: part.finding)
+    for form, section in (("unknown", UNKNOWN), ("hidden", LATER)):
+        for at, row in enumerate(rows):
+            if row["section"] != section or not row["share_pct"]:
+                continue
+            lost_as = class_of(row)
+            ns = min(round(whole.ns * float(row["share_pct"]) / 100), left.get(lost_as, 0))
+            if 100.0 * ns >= LEAST_PCT * whole.ns:
+                parts.append(Part(ns, "unknown" if form == "unknown" else "hidden", lost_as, at))
+                left[lost_as] -= ns
+    return [*parts, *(Part(ns, "rest", name) for name, ns in left.items() if ns)]
+
+
+def change_of(row: pd.Series) -> str:
+    """What is replayed for a row of `overview`; "" where nothing is, or only what it costs is known."""
+    if row["method"] not in ("replay", "bound"):
+        return ""
+    return str(row["edits"]).replace(_EXPOSED, "") or AMONG_RANKS
+
+
+def _of_host(row: pd.Series) -> bool:
+    """Whether its change is of the host while it is late.
+
+    Without that time alone less is saved than by a host that is faster throughout and gets ahead. So the
+    bound is a host that takes no time at all, on top of all other changes, as many of those are its own.
+    """
+    return _EXPOSED in row["edits"]
+
+
+def class_of(row: pd.Series) -> Class:
+    """The class of the time that a finding costs."""
+    noun = NOUNS.get(row["topic"])
+    return noun.lost_as if noun else "compute"
+
+
+def _rank(rows: Sequence[pd.Series], together: Sequence[int]) -> int | None:
+    """The rank that is replayed: that of the first; None where ranks are repaired, which concerns all."""
+    if any(change_of(rows[at]) == AMONG_RANKS for at in together):
+        return None
+    return int(rows[together[0]]["saving_rank"]) if together else None
+
+
+def _saving(row: pd.Series, at: int, ns: int) -> Part:
+    form: Form = "simulated" if row["method"] == "replay" and not _of_host(row) else "bound"
+    return Part(ns, form, class_of(row), at)
+
+
+def _take(left: dict[Class, int], lost_as: Class, ns: int) -> None:
+    """Take what is saved from its class, and what that does not hold from what else there is most of."""
+    for name in (*({lost_as} & left.keys()), *sorted(left, key=lambda name: -left[name])):
+        taken = min(ns, left[name])
+        left[name], ns = left[name] - taken, ns - taken

@@ -1,0 +1,135 @@
+"""Where in time a finding shows: intervals of one rank to be framed, the best to look at first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.findings.nouns import NOUNS, Class
+from hta_widgets.formatting import duration
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["Place", "places_of"]
+
+_AS_LONG: Final = 0.9
+_LONGEST_LABEL: Final = 60
+_SPECIFIC: Final = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """An interval of a rank.
+
+    Attributes:
+        rank, start_ns, end_ns: where it is.
+        label: what stands over it, 60 characters at most.
+        cause: (start_ns, end_ns) of the event on that rank that causes it, as far as it covers half of it.
+    """
+
+    rank: int
+    start_ns: int
+    end_ns: int
+    label: str
+    cause: tuple[int, int] | None = None
+
+
+def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[Place]:
+    """The places of a row of `overview`, one after the other; none where it is about no time in particular.
+
+    Of the places nearly as long as the longest, the first with device work on both sides comes first: what is
+    at an end of the recording has no context there. Then come the others, the longest first.
+    """
+    found = json.loads(row["places"]) if row["places"] else []
+    found = found or ([one] if (one := _only(trace, row)) else [])
+    if not found:
+        return []
+    longest = found[0][2] - found[0][1]
+    long = [place for place in found if place[2] - place[1] >= _AS_LONG * longest]
+    first = next((place for place in long if _has_context(trace, place)), found[0])
+    found = [first, *(place for place in found if place is not first)]
+    return [
+        Place(rank, start, end, _label(row, noun, lost_as, place), _cause(trace, row, lost_as, place))
+        for place in found
+        for rank, start, end in [place]
+    ]
+
+
+def _label(row: pd.Series, noun: str, lost_as: Class, place: list[int]) -> str:
+    rank, start, end = place
+    ns = end - start
+    if row["topic"] == "straggler" and pd.notna(row["rank"]):
+        said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
+    elif lost_as == "idle" and row["topic"] in NOUNS:
+        said = f"{duration(ns)} idle: {NOUNS[row['topic']].cause}"
+    else:
+        said = f"{duration(ns)}: {noun}"
+    return said if len(said) <= _LONGEST_LABEL else duration(ns)
+
+
+def _cause(trace: Trace, row: pd.Series, lost_as: Class, place: list[int]) -> tuple[int, int] | None:
+    """The finding's own event, if that covers half of the place, else the shortest of the rank that does.
+
+    Idle time is caused on the host, other time by device work. What takes far longer, or marks a step, says
+    nothing of this place.
+    """
+    rank, start, end = place
+    rank_trace = trace.rank(rank)
+    shared = np.minimum(rank_trace.end, end) - np.maximum(rank_trace.start, start)
+    covers = (2 * shared >= end - start) & (rank_trace.dur <= _SPECIFIC * (end - start))
+    own = int(row["event_id"]) if pd.notna(row["event_id"]) and row["event_rank"] == rank else -1
+    found = np.flatnonzero(covers & (rank_trace.event_id == own))
+    if not len(found):
+        on_host = lost_as in ("idle", "host")
+        marks = np.array([name.startswith("ProfilerStep#") for name in rank_trace.names], np.bool_)
+        found = np.flatnonzero(covers & (rank_trace.is_device != on_host) & ~marks[rank_trace.name])
+    if not len(found):
+        return None
+    at = found[np.argmin(rank_trace.dur[found])]
+    return int(rank_trace.start[at]), int(rank_trace.end[at])
+
+
+def _has_context(trace: Trace, place: list[int]) -> bool:
+    rank, start, end = place
+    span = trace.rank(rank).device_span
+    return span is not None and span[0] < start and end < span[1]
+
+
+def _only(trace: Trace, row: pd.Series) -> list[int] | None:
+    """The one place that is known: when it shows, its event, its iteration, or its longest event."""
+    ranks = [int(row["rank"])] if pd.notna(row["rank"]) else list(trace.ranks)
+    at = int(row["event_rank"]) if pd.notna(row["event_rank"]) else ranks[0]
+    if pd.notna(row["start_ns"]):
+        return [at, int(row["start_ns"]), int(row["end_ns"])]
+    if pd.notna(row["event_id"]):
+        rank_trace = trace.rank(at)
+        rows = np.flatnonzero(rank_trace.event_id == int(row["event_id"]))
+        if len(rows):
+            return [at, int(rank_trace.start[rows[0]]), int(rank_trace.end[rows[0]])]
+    iterations = trace.iterations
+    iterations = iterations[iterations["rank"].isin(ranks)]
+    if pd.notna(row["iteration"]):
+        iterations = iterations[iterations["iteration"] == int(row["iteration"])]
+    elif row["name"] and (named := _longest_named(trace, ranks, str(row["name"]))):
+        return named
+    if not len(iterations) or (pd.isna(row["rank"]) and pd.isna(row["iteration"])):
+        return None
+    length: Any = iterations["end_ns"] - iterations["start_ns"]
+    longest = iterations.loc[length.idxmax()]
+    return [int(longest["rank"]), int(longest["start_ns"]), int(longest["end_ns"])]
+
+
+def _longest_named(trace: Trace, ranks: list[int], name: str) -> list[int]:
+    for number in ranks:
+        rank = trace.rank(number)
+        if name in rank.names:
+            rows = np.flatnonzero(rank.name == rank.names.index(name))
+            if len(rows):
+                row = rows[np.argmax(rank.end[rows] - rank.start[rows])]
+                return [number, int(rank.start[row]), int(rank.end[row])]
+    return []

@@ -1,0 +1,178 @@
+// The column beside the timeline: what a finding says, why, what to do, and how sure that is.
+
+import type { Signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import { Button } from "../button";
+import { copyText } from "../export";
+import { duration } from "../format";
+import { type Advice, glyph, isSaving, type Story } from "./story";
+
+export interface AdviceProps {
+  story: Story;
+  /** the finding that is shown, -1 for none: then the first one stands here */
+  shown: Signal<number>;
+  place: Signal<number>;
+  step(by: 1 | -1): void;
+  toggle(finding: number): void;
+  /** tries the change in "What if"; null where no replay makes it */
+  attempt: ((finding: number) => void) | null;
+  open(kind: string): void;
+}
+
+export function AdviceColumn(props: AdviceProps) {
+  const { story, shown } = props;
+  const at = Math.max(0, shown.value);
+  const advice = story.advice[at];
+  return (
+    <section class="hta-advice" aria-label="Advice">
+      {advice ? <Finding {...props} advice={advice} at={at} /> : <Nothing {...props} />}
+    </section>
+  );
+}
+
+/** Where nothing is found, the largest kernels are what there is to look at. */
+function Nothing({ story, open }: AdviceProps) {
+  const checked = story.clean.length;
+  return (
+    <>
+      <h3>{checked ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
+      {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
+      {story.unknown.map(({ name, remedy }) => (
+        <p key={name}>
+          {name}: {remedy}
+        </p>
+      ))}
+      <div class="hta-advice-do">
+        <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
+      </div>
+    </>
+  );
+}
+
+function Finding({
+  story,
+  advice,
+  at,
+  shown,
+  place,
+  step,
+  toggle,
+  attempt,
+  open,
+}: AdviceProps & {
+  advice: Advice;
+  at: number;
+}) {
+  const part = story.parts.find(({ finding }) => finding === at);
+  const many = advice.places.length;
+  const of = `of ${duration(story.whole_ns)}${story.per_step ? " per step" : ""}`;
+  return (
+    <>
+      <div class="hta-bar hta-muted hta-advice-place">
+        <span>
+          Finding {at + 1} of {story.advice.length}
+        </span>
+        <span class="hta-grow" />
+        {many > 1 && (
+          <>
+            <span>
+              place {(shown.value < 0 ? 0 : place.value) + 1} of {many}
+            </span>
+            <Button
+              class="hta-quiet"
+              aria-label="Previous place"
+              title="Previous place (,)"
+              onClick={() => step(-1)}
+            >
+              ‹
+            </Button>
+            <Button class="hta-quiet" aria-label="Next place" title="Next place (.)" onClick={() => step(1)}>
+              ›
+            </Button>
+          </>
+        )}
+      </div>
+      <div class="hta-advice-text">
+        <h3>{advice.title}</h3>
+        {advice.figure && (
+          <p class="hta-figure">
+            <strong>{advice.figure}</strong>{" "}
+            <span class="hta-muted">{story.whole_ns ? of : "of the time"}</span>
+            {advice.own && <span class="hta-muted"> · {advice.own}</span>}
+          </p>
+        )}
+        {part && (
+          <div class="hta-share" aria-hidden="true">
+            <span
+              data-form={part.form}
+              data-class={part.lost_as}
+              style={{ width: `${(100 * part.ns) / story.whole_ns}%` }}
+            />
+          </div>
+        )}
+        <dl>
+          <Said label="What happens" texts={advice.what} />
+          <Said label="Why" texts={advice.why} />
+          <Said label="What to do" texts={[advice.todo]} />
+          <dt>How sure</dt>
+          <dd>
+            <i {...glyph(advice.form, advice.lost_as)} /> {advice.sure}
+          </dd>
+          <Said label="Wrong if" texts={[advice.wrong_if]} />
+          <Said label="Risk" texts={[advice.risk]} />
+          <Said label="Needs" texts={[advice.needs]} />
+        </dl>
+      </div>
+      <div class="hta-advice-do">
+        {many > 0 && (
+          <Button aria-pressed={shown.value === at} onClick={() => toggle(at)}>
+            {shown.value === at ? "Back" : "Show"}
+          </Button>
+        )}
+        {attempt && advice.edits && isOfSavings(advice) && (
+          <Button title="Try the change, and more or less of it" onClick={() => attempt(at)}>
+            What if…
+          </Button>
+        )}
+        {advice.kind && <Button onClick={() => open(advice.kind)}>Open panel</Button>}
+        <Copy text={asText(advice)} />
+      </div>
+    </>
+  );
+}
+
+const isOfSavings = (advice: Advice) => isSaving(advice) || advice.form === "hidden";
+
+function Said({ label, texts }: { label: string; texts: string[] }) {
+  const said = texts.filter(Boolean);
+  if (!said.length) return null;
+  return (
+    <>
+      <dt>{label}</dt>
+      {said.map((text) => (
+        <dd key={text}>{text}</dd>
+      ))}
+    </>
+  );
+}
+
+/** It says that it is done where it was asked to. */
+function Copy({ text }: { text: string }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    await copyText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return (
+    <Button class="hta-quiet" onClick={copy}>
+      {done ? "Copied" : "Copy"}
+    </Button>
+  );
+}
+
+function asText({ title, label, what, why, todo, sure, wrong_if }: Advice): string {
+  return [`${title} (${label})`, ...what, ...why, `To do: ${todo}`, sure, wrong_if && `Wrong if: ${wrong_if}`]
+    .filter(Boolean)
+    .join("\n");
+}

@@ -1,0 +1,185 @@
+// Story: what all numbers are of, one headline, one bar, and what was checked. The advice stands beside the timeline.
+
+import { effect, signal as makeSignal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { Button } from "../button";
+import { counted } from "../format";
+import { trait, type View } from "../model";
+import { OPEN } from "../notes";
+import { consume, onAbort } from "../page";
+import { Popover } from "../popover";
+import { adoptStyles, combined, draw } from "../shared";
+import { MARK, type Mark, TRY, WHOLE } from "../showing";
+import { BusyMark, StateNotice, type Status } from "../state";
+import { AdviceColumn } from "../story/advice";
+import { Bar } from "../story/bar";
+import type { Story } from "../story/story";
+import css from "../story/story.css";
+
+/** `detail`: the component that says what the shown finding advises, for the explorer to place. */
+export const ADVICE = "hta-advice";
+
+export const story: View = ({ model, el, signal }) => {
+  adoptStyles(el, "story", css);
+  const content = trait<Partial<Story>>(model, "content", signal);
+  const shown = trait<number>(model, "shown", signal);
+  const status = trait<Status>(model, "status", signal);
+  const message = trait<string>(model, "message", signal);
+  const place = makeSignal(0);
+  const frozen = model.get("frozen") === true; // a report: no kernel replays
+  const ask = (event: string, detail?: unknown) =>
+    el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
+
+  const toggle = (finding: number) => {
+    place.value = 0;
+    shown.value = shown.value === finding ? -1 : finding;
+  };
+  const step = (by: 1 | -1) => {
+    const at = Math.max(0, shown.value);
+    const many = content.value.advice?.[at]?.places.length ?? 0;
+    if (!many) return;
+    if (shown.value < 0) {
+      shown.value = at;
+      place.value = 0;
+    } else place.value = (place.value + by + many) % many;
+  };
+  const marks = effect(() => {
+    const advice = content.value.advice?.[shown.value];
+    const found = advice?.places[place.value];
+    const mark: Mark | null =
+      (advice &&
+        found && {
+          rank: found.rank,
+          span: [found.start_ns, found.end_ns],
+          label: found.label,
+          cause: found.cause,
+          ranks: advice.ranks.includes(found.rank) ? advice.ranks : [...advice.ranks, found.rank],
+        }) ||
+      null;
+    ask(MARK, mark);
+  });
+  onAbort(signal, marks);
+
+  /** Digits open findings, "," and "." go through the places of one, Escape goes back. */
+  const key = (event: KeyboardEvent) => {
+    const told = content.value.advice ?? [];
+    if (combined(event) || isTyping(event)) return;
+    const number = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
+    if (number >= 0 && number < told.length) toggle(number);
+    else if (event.key === "," || event.key === ".") step(event.key === "." ? 1 : -1);
+    else if (event.key === "Escape" && shown.value >= 0) toggle(shown.value);
+    else return;
+    consume(event);
+  };
+  const root = el.closest<HTMLElement>(".hta-explorer") ?? el;
+  root.addEventListener("keydown", key, { signal });
+
+  const Advice = () =>
+    content.value.headline ? (
+      <AdviceColumn
+        story={content.value as Story}
+        {...{ shown, place, step, toggle }}
+        attempt={frozen ? null : (finding) => ask(TRY, finding)}
+        open={(kind) => ask(OPEN, kind)}
+      />
+    ) : null;
+  ask(ADVICE, Advice as ComponentType);
+
+  function View() {
+    const told = content.value as Story;
+    const busy = status.value === "busy";
+    if (!told.headline)
+      return (
+        <section class="hta-story" aria-label="Findings" aria-busy={busy}>
+          <StateNotice status={status} message={message} />
+          {busy && (
+            <>
+              <div class="hta-scope hta-muted">Numbers come once all ranks are read</div>
+              <h2>
+                <span role="status">Looking for what costs time</span>
+              </h2>
+              <div class="hta-progress" data-unknown>
+                <div />
+              </div>
+            </>
+          )}
+        </section>
+      );
+    return (
+      <section class="hta-story" aria-label="Findings" aria-busy={busy}>
+        <div class="hta-scope" data-narrowed={told.narrowed}>
+          <span aria-live="polite">
+            <span class="hta-muted">All numbers are for</span> <strong>{told.scope}</strong>
+          </span>
+          {told.narrowed && !frozen && (
+            <Button title="Select the whole job" onClick={() => ask(WHOLE)}>
+              Whole job ×
+            </Button>
+          )}
+          <BusyMark status={status} />
+        </div>
+        <StateNotice status={status} message={message} />
+        <div class="hta-story-body">
+          <h2>{told.headline}</h2>
+          {told.limits && <p class="hta-muted">{told.limits}</p>}
+          {told.parts.length > 0 && <Bar story={told} {...{ shown, toggle }} />}
+        </div>
+        <Checks story={told} open={() => ask(OPEN, "overview")} />
+      </section>
+    );
+  }
+  draw(<View />, el, signal);
+};
+
+function Checks({ story, open }: { story: Story; open(): void }) {
+  const { advice, clean, unknown, asides } = story;
+  const label = [
+    counted(advice.length, "finding"),
+    ...(clean.length ? [`${counted(clean.length, "check")} clean`] : []),
+    ...(unknown.length ? [`${unknown.length} ${unknown.length === 1 ? "needs" : "need"} more data`] : []),
+    ...(asides.length ? [counted(asides.length, "note")] : []),
+  ].join(" · ");
+  return (
+    <div class="hta-checks">
+      <Popover label={label} title="What was checked" pressed={false}>
+        <div class="hta-checked">
+          {clean.length > 0 && (
+            <ul class="hta-clean">
+              {clean.map((name) => (
+                <li key={name}>
+                  <span aria-hidden="true">✓</span> {name}
+                </li>
+              ))}
+            </ul>
+          )}
+          {unknown.map(({ name, remedy }) => (
+            <p key={name}>
+              <strong>? {name}</strong> {remedy}
+            </p>
+          ))}
+          {asides.map((text) => (
+            <p key={text}>{text}</p>
+          ))}
+        </div>
+      </Popover>
+      <Button class="hta-quiet hta-all-findings" onClick={open}>
+        All findings
+      </Button>
+      <span class="hta-grow" />
+      {advice.length > 0 && (
+        <span class="hta-muted hta-keys-hint">
+          <span class="hta-key">1</span>–<span class="hta-key">{Math.min(advice.length, 9)}</span> opens a
+          finding · <span class="hta-key">Esc</span> back
+        </span>
+      )}
+    </div>
+  );
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.composedPath()[0];
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}
