@@ -43,7 +43,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         for name, module in list(sys.modules.items()):
             if name.startswith("tests."):
                 for member in list(vars(module).values()):
-                    if isinstance(member, functools._lru_cache_wrapper):
+                    is_cached = isinstance(member, functools._lru_cache_wrapper)
+                    if is_cached and member.__module__.startswith("tests."):  # the package's own stay
                         member.cache_clear()
     return done
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.trace import Scope, Trace
@@ -27,9 +26,7 @@ from tests.verdicts.plain_reader import (
     union,
 )
 
-__all__ = ["Job", "PlainRank", "Record", "Window", "length", "of_rank", "overlap", "union"]
-
-T = TypeVar("T")
+__all__ = ["Job", "PlainRank", "Record", "Window", "length", "overlap", "union"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,6 @@ class PlainRank(Rank):
     def __init__(self, number: int, records: list[Record], windows: list[Window], steps: list[int]) -> None:
         super().__init__(records)
         self.number, self.windows, self.judged_steps = number, windows, steps
-        self.found: dict[str, Any] = {}  # by `of_rank`
 
     @cached_property
     def by_number(self) -> dict[int, Record]:
@@ -119,19 +115,6 @@ class PlainRank(Rank):
             found.append(outer)
             outer = self.parents.get(outer.number)
         return found
-
-
-def of_rank(find: Callable[[PlainRank], T]) -> Callable[[PlainRank], T]:
-    """Found once per rank, for as long as the rank is there: recordings are too large to outlive a test."""
-
-    @wraps(find)
-    def once(rank: PlainRank) -> T:
-        name = f"{find.__module__}.{find.__name__}"
-        if name not in rank.found:
-            rank.found[name] = find(rank)
-        return rank.found[name]
-
-    return once
 
 
 HOST = {

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests.claims.job import Job, PlainRank, Record, Window, length, of_rank, overlap, union
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -44,14 +45,14 @@ def of_threads(rank: PlainRank, wanted: Callable[[Record], object]) -> dict[Thre
     }
 
 
-@of_rank
+@memoize_per_rank()
 def launching(rank: PlainRank) -> set[Thread]:
     """The threads that launch device work."""
     calls = [rank.launch(work) for work in rank.work]
     return {(call.process, call.thread) for call in calls if call is not None}
 
 
-@of_rank
+@memoize_per_rank()
 def pieces(rank: PlainRank) -> list[Piece]:
     """The idle time before the first and between any two pieces of work, by cause."""
     blocked = of_threads(rank, lambda each: each.category in CALLS and SYNCHRONISING.match(each.name))
@@ -291,7 +292,7 @@ def _drained(rank: PlainRank, stated: Stated, wanted: Callable[[Record], bool]) 
 # Pauses of the host
 
 
-@of_rank
+@memoize_per_rank()
 def pauses(rank: PlainRank) -> list[tuple[Window, Record]]:
     """Where no thread that launches has an operator or a call open for a millisecond, and what ends that."""
     ours = [
