@@ -38,7 +38,7 @@ from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps
-from hta_widgets.trace.records.losses import Losses, losses_of
+from hta_widgets.trace.records.losses import Losses, losses_of, without_launch
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.vetoes import Veto, vetoes_of
 from hta_widgets.trace.records.work import launching
@@ -67,7 +67,7 @@ _LIGHT = frozenset(
         "recording", "drained",
         "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
         "contradicted_iterations",
-        "doubtful_steps", "vetoes", "processes", "clock_ahead_ns", "cut_off_ns",
+        "doubtful_steps", "vetoes", "without_launch", "processes", "clock_ahead_ns", "cut_off_ns",
     }
 )  # fmt: skip
 # A finding asks for the same few scopes again and again.
@@ -143,6 +143,7 @@ class RankTrace:
             "own_iterations",
             "iteration_clock",
             "contradicted_iterations",
+            "vetoes",
             REMEMBERED,
         ):
             other.__dict__.pop(name, None)
@@ -484,6 +485,11 @@ class RankTrace:
         return vetoes_of(self)
 
     @cached_property
+    def without_launch(self) -> int:
+        """How many device records lack a launch that the recorder should have written."""
+        return without_launch(self)
+
+    @cached_property
     def processes(self) -> list[str]:
         """The processes that both run operators and launch work; of one program there is one."""
         calls = np.bincount(self.pid[self.event_class == EventClass.RUNTIME], minlength=len(self.pids))
@@ -654,6 +660,14 @@ class RankTrace:
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
         )
+
+    @property
+    def all_contradicted(self) -> bool:
+        """Whether there are complete iterations, and all of them are contradicted."""
+        complete = self.iterations[~self.iterations["partial"]]
+        ended = complete[~complete["open"]]
+        numbers = {*(ended if len(ended) else complete)["iteration"].tolist()}
+        return bool(numbers) and numbers <= {*self.contradicted_iterations}
 
     @cached_property
     def iteration_clock(self) -> Clock:

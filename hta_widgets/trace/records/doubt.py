@@ -21,11 +21,11 @@ from hta_widgets.trace.records.marks import Mark
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["DoubtfulStep", "doubtful_steps"]
+__all__ = ["OF_STEP", "DoubtfulStep", "doubtful_steps"]
 
 Int64 = npt.NDArray[np.int64]
 
-_OF_STEP = 0.005
+OF_STEP = 0.005
 _OF_WORK = 0.01
 # How long the work of a launch takes to begin on an idle device.
 _LAUNCH_NS = 4_000
@@ -105,7 +105,7 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     numbers = frame["iteration"].to_numpy(np.int64)
     done = np.zeros(count)
     _add(done, windows_of(rank_trace.start[rank_trace.is_device], start, end), work)
-    wrong = (doubt > _OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
+    wrong = (doubt > OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
     wrong |= is_open | ((untimed + nowhere > 0) & (len(work) == 0))
     return [
         DoubtfulStep(
