@@ -33,6 +33,7 @@ from hta_widgets.trace.iteration_clock import (
     timed,
 )
 from hta_widgets.trace.kept_links import Links
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
@@ -84,6 +85,13 @@ _STACK = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 # Of calls with equal times the caller is the one that usually calls: Python, then operators, then the
 # runtime.
 _CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.HOST_OP: 1, EventClass.RUNTIME: 2}
+# The columns that number calls as they are made, and of which classes.
+_NUMBERED = {
+    "python_id": (EventClass.PYTHON,),
+    "correlation": (EventClass.RUNTIME,),
+    "external_id": (EventClass.HOST_OP, EventClass.ANNOTATION),
+    "ev_idx": (EventClass.HOST_OP, EventClass.ANNOTATION, EventClass.PYTHON),
+}
 
 
 class RankTrace:
@@ -819,8 +827,28 @@ class RankTrace:
 
     @cached_property
     def by_start(self) -> Int64:
-        """int64 row positions sorted by start, then file order."""
-        return np.argsort(self.start, kind="stable")
+        """int64 row positions sorted by start, then in the order of the calls, then of the file."""
+        order = np.argsort(self.start, kind="stable")
+        start = self.start[order]
+        tied = np.zeros(len(order) + 1, np.bool_)
+        tied[1:-1] = start[1:] == start[:-1]
+        places = np.flatnonzero(tied[1:] | tied[:-1])
+        rows = order[places]
+        order[places] = rows[np.lexsort((self._call_number(rows), self.event_class[rows], start[places]))]
+        return order
+
+    def _call_number(self, rows: Int64) -> Int64:
+        """For each of these rows a number that grows from call to call of its class on a thread; 0 for none.
+
+        Files that were merged, or sorted anew, hold calls of equal times in another order.
+        """
+        number = np.zeros(len(rows), np.int64)
+        event_class = self.event_class[rows]
+        for column, classes in _NUMBERED.items():
+            at = np.flatnonzero(among(event_class, classes) & (number == 0))
+            if len(at):
+                number[at] = np.maximum(self.argument_of(column, rows[at]), 0)
+        return number
 
     def rows(self, scope: Scope | None = None) -> Int64:
         """int64 positions of the rows that overlap a scope, sorted by start; without times in the scope, all.
