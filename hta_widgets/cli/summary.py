@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
+from hta_widgets.analysis.findings.recording_rules import recording_verdict
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.wholes import coverage_of, whole_of
@@ -70,7 +71,7 @@ def run(arguments: Namespace) -> Exit:
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
     # the same steps for all numbers of the page: those that its first sentences judge
-    judged = judged_scope(trace, scope)
+    judged = scope if recording_verdict(trace, scope) else judged_scope(trace, scope)
     answers = {kind: _answer(trace, kind, scope if kind == "overview" else judged) for kind in _QUESTIONS}
     covered = coverage_of(trace, scope)
     if form == "json":

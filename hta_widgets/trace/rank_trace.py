@@ -31,6 +31,7 @@ from hta_widgets.trace.iteration_clock import (
     membership_windows,
     retimed,
     timed,
+    without_beginning,
 )
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import among
@@ -630,8 +631,9 @@ class RankTrace:
         known = None if kept is None else kept_iterations.read(*kept)
         if known is None:
             known = self._timed(self.announced, self._own_iteration, self._clock)
-            if doubtful := [step.iteration for step in self.doubtful_steps]:
-                known["partial"] |= known["iteration"].isin(doubtful)
+            if doubtful := self.doubtful_steps:
+                known["partial"] |= known["iteration"].isin([step.iteration for step in doubtful])
+                known = without_beginning(known, [step.iteration for step in doubtful if step.lacks_first])
             if kept is not None:
                 kept_iterations.write(*kept, known)
         return known

@@ -90,7 +90,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     if len(losses.lost) and not rank_trace.is_device.any():
         found.append(replace(
             whole, claims=_OF_WORK, kind="no_device_events",
-            reason=f"{counted(len(losses.launches), 'launch', 'launches')} were recorded, none of their work",
+            reason=f"{counted(len(losses.launches), 'launch', 'launches')} recorded, but no device events",
             remedy=f"record again: the device was recorded, its records were lost; {recorder.update}",
         ))  # fmt: skip
     elif recording.lacks_device_work:
