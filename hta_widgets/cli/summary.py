@@ -11,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
+from hta_widgets.analysis.findings.recording_rules import recording_verdict
+from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.wholes import coverage_of, whole_of
 from hta_widgets.charts.spec import Stack
@@ -25,6 +27,7 @@ from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, pr
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["run"]
@@ -32,6 +35,14 @@ __all__ = ["run"]
 _MOST_RANKS = 32
 _MOST_KERNELS = 10
 
+# What records may not support of an answer; see `findings.withheld`.
+_CLAIMS: dict[str, VetoedClaim] = {
+    "temporal_breakdown": "efficiency",
+    "comm_comp_overlap": "efficiency",
+    "idle_breakdown": "idle_causes",
+    "stragglers": "ranks",
+    "kernel_breakdown": "efficiency",
+}
 # The analyses of the summary, in the order of their sentences.
 _QUESTIONS: dict[str, dict[str, Any]] = {
     "overview": {},
@@ -60,7 +71,7 @@ def run(arguments: Namespace) -> Exit:
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
     # the same steps for all numbers of the page: those that its first sentences judge
-    judged = judged_scope(trace, scope)
+    judged = scope if recording_verdict(trace, scope) else judged_scope(trace, scope)
     answers = {kind: _answer(trace, kind, scope if kind == "overview" else judged) for kind in _QUESTIONS}
     covered = coverage_of(trace, scope)
     if form == "json":
@@ -72,6 +83,8 @@ def run(arguments: Namespace) -> Exit:
 
 def _answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame | MissingDataError:
     try:
+        if kind in _CLAIMS and (why := withheld(trace, scope, _CLAIMS[kind])) is not None:
+            return why
         return ask(ANALYSES[kind], trace, scope, _QUESTIONS[kind])
     except MissingDataError as missing:
         return missing
@@ -120,7 +133,7 @@ def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments
         if kind == "overview" or trace.several_jobs:  # nothing is said of unrelated jobs together
             continue
         if isinstance(answer, MissingDataError):
-            if answer.field in unknown:  # the findings say so already
+            if answer.field in unknown or isinstance(answer, WithheldError):  # the findings say so already
                 continue
             texts[f"No answer: {answer}"] = None
         else:

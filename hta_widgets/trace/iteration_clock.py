@@ -14,7 +14,7 @@ is open.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ __all__ = [
     "retimed",
     "tiled",
     "timed",
+    "without_beginning",
 ]
 
 Int64 = npt.NDArray[np.int64]
@@ -106,6 +107,21 @@ def retimed(frame: pd.DataFrame, clock: Clock) -> pd.DataFrame:
     columns["start_ns"] = columns["host_start_ns"]
     columns["end_ns"] = columns["host_end_ns"]
     return pd.DataFrame(columns | _by_clock(columns, first, last, clock), index=frame.index)
+
+
+def without_beginning(frame: pd.DataFrame, iterations: list[int]) -> pd.DataFrame:
+    """The iterations of a rank where some have lost their first work: it is not recorded when they begin on
+    the device, and so when those before them end.
+
+    Args:
+        frame: as `timed` returns it.
+        iterations: those without their first work.
+    """
+    lacking = frame["iteration"].isin(iterations)
+    if not lacking.any():
+        return frame
+    frame = frame.assign(leading=frame["leading"] & ~lacking)
+    return retimed(frame, cast(Clock, str(frame["clock"].iloc[0])))
 
 
 def clock_of_job(frames: Iterable[pd.DataFrame]) -> Clock:
@@ -271,7 +287,8 @@ def _fit(
     begin, finish = host["start_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)
     if drained is not None and whole.sum() == 1 and ((begin < drained) & (drained < finish)).any():
         return "device"
-    work, inside = _work(host, at, start, end)
+    belongs, until = membership_windows(host)
+    work, inside = _work(host.assign(start_ns=belongs, end_ns=until), at, start, end)
     behind = (work - inside).sum() > BEHIND_SHARE * work.sum()
     if not behind:
         run = host["run"].to_numpy(np.int64)

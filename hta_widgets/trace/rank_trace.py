@@ -31,6 +31,7 @@ from hta_widgets.trace.iteration_clock import (
     membership_windows,
     retimed,
     timed,
+    without_beginning,
 )
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import among
@@ -39,7 +40,7 @@ from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps
-from hta_widgets.trace.records.losses import Losses, losses_of
+from hta_widgets.trace.records.losses import Losses, losses_of, without_launch
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.vetoes import Veto, vetoes_of
 from hta_widgets.trace.records.work import launching
@@ -68,7 +69,7 @@ _LIGHT = frozenset(
         "work_names", "recording", "drained",
         "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
         "contradicted_iterations",
-        "doubtful_steps", "vetoes", "processes", "clock_ahead_ns", "cut_off_ns",
+        "doubtful_steps", "vetoes", "without_launch", "processes", "clock_ahead_ns", "cut_off_ns",
     }
 )  # fmt: skip
 # A finding asks for the same few scopes again and again.
@@ -86,6 +87,13 @@ _STACK = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 # Of calls with equal times the caller is the one that usually calls: Python, then operators, then the
 # runtime.
 _CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.HOST_OP: 1, EventClass.RUNTIME: 2}
+# The columns that number calls as they are made, and of which classes.
+_NUMBERED = {
+    "python_id": (EventClass.PYTHON,),
+    "correlation": (EventClass.RUNTIME,),
+    "external_id": (EventClass.HOST_OP, EventClass.ANNOTATION),
+    "ev_idx": (EventClass.HOST_OP, EventClass.ANNOTATION, EventClass.PYTHON),
+}
 
 
 class RankTrace:
@@ -145,6 +153,7 @@ class RankTrace:
             "own_iterations",
             "iteration_clock",
             "contradicted_iterations",
+            "vetoes",
             REMEMBERED,
         ):
             other.__dict__.pop(name, None)
@@ -486,6 +495,11 @@ class RankTrace:
         return vetoes_of(self)
 
     @cached_property
+    def without_launch(self) -> int:
+        """How many device records lack a launch that the recorder should have written."""
+        return without_launch(self)
+
+    @cached_property
     def processes(self) -> list[str]:
         """The processes that both run operators and launch work; of one program there is one."""
         calls = np.bincount(self.pid[self.event_class == EventClass.RUNTIME], minlength=len(self.pids))
@@ -618,8 +632,9 @@ class RankTrace:
         known = None if kept is None else kept_iterations.read(*kept)
         if known is None:
             known = self._timed(self.announced, self._own_iteration, self._clock)
-            if doubtful := [step.iteration for step in self.doubtful_steps]:
-                known["partial"] |= known["iteration"].isin(doubtful)
+            if doubtful := self.doubtful_steps:
+                known["partial"] |= known["iteration"].isin([step.iteration for step in doubtful])
+                known = without_beginning(known, [step.iteration for step in doubtful if step.lacks_first])
             if kept is not None:
                 kept_iterations.write(*kept, known)
         return known
@@ -656,6 +671,14 @@ class RankTrace:
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
         )
+
+    @property
+    def all_contradicted(self) -> bool:
+        """Whether there are complete iterations, and all of them are contradicted."""
+        complete = self.iterations[~self.iterations["partial"]]
+        ended = complete[~complete["open"]]
+        numbers = {*(ended if len(ended) else complete)["iteration"].tolist()}
+        return bool(numbers) and numbers <= {*self.contradicted_iterations}
 
     @cached_property
     def iteration_clock(self) -> Clock:
@@ -817,8 +840,28 @@ class RankTrace:
 
     @cached_property
     def by_start(self) -> Int64:
-        """int64 row positions sorted by start, then file order."""
-        return np.argsort(self.start, kind="stable")
+        """int64 row positions sorted by start, then in the order of the calls, then of the file."""
+        order = np.argsort(self.start, kind="stable")
+        start = self.start[order]
+        tied = np.zeros(len(order) + 1, np.bool_)
+        tied[1:-1] = start[1:] == start[:-1]
+        places = np.flatnonzero(tied[1:] | tied[:-1])
+        rows = order[places]
+        order[places] = rows[np.lexsort((self._call_number(rows), self.event_class[rows], start[places]))]
+        return order
+
+    def _call_number(self, rows: Int64) -> Int64:
+        """For each of these rows a number that grows from call to call of its class on a thread; 0 for none.
+
+        Files that were merged, or sorted anew, hold calls of equal times in another order.
+        """
+        number = np.zeros(len(rows), np.int64)
+        event_class = self.event_class[rows]
+        for column, classes in _NUMBERED.items():
+            at = np.flatnonzero(among(event_class, classes) & (number == 0))
+            if len(at):
+                number[at] = np.maximum(self.argument_of(column, rows[at]), 0)
+        return number
 
     def rows(self, scope: Scope | None = None) -> Int64:
         """int64 positions of the rows that overlap a scope, sorted by start; without times in the scope, all.

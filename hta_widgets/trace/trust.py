@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hta_widgets.formatting import counted, in_words, ranks_in_words
-from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto
+from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ def trust_in(trace: Trace) -> Trust:
     if trace.several_jobs:
         return Trust("limited", f"Limited: ranks are not compared: {trace.several_jobs}.", notes)
     if limiting:
-        return Trust("limited", f"Limited: {_withheld(limiting)}.", notes)
+        return Trust("limited", f"Limited: {_withheld(limiting, len(trace.ranks) > 1)}.", notes)
     if notes:
         return Trust("notes", f"Full, with {counted(len(notes), 'note')}.", notes)
     return Trust("full", "Full: no record is missing or wrong.")
@@ -77,14 +77,14 @@ def forbidden(vetoes: Iterable[Veto]) -> str:
     return in_words([words for claim, words in _WITHHELD.items() if claim in claims])
 
 
-def _withheld(vetoes: list[Veto]) -> str:
+def _withheld(vetoes: list[Veto], of_several: bool) -> str:
     """`savings are withheld: 3 device records in the middle have no call`, of the veto that forbids most."""
     worst = max(vetoes, key=lambda veto: (len(veto.claims), veto.end_ns - veto.start_ns))
-    alike = [veto for veto in vetoes if (veto.claims, veto.reason) == (worst.claims, worst.reason)]
+    alike = [veto for veto in vetoes if (veto.kind, veto.claims) == (worst.kind, worst.claims)]
     ranks = sorted({veto.rank for veto in alike})
-    where = f" on {ranks_in_words(ranks)}" if len(ranks) < len({veto.rank for veto in vetoes}) else ""
-    verb = "is" if worst.claims == ("efficiency",) else "are"
-    return f"{forbidden([worst])} {verb} withheld{where}: {worst.reason}"
+    where = f" ({ranks_in_words(ranks)})" if of_several else ""
+    reason = reason_of([veto for veto in alike if veto.rank == ranks[0]])
+    return f"{forbidden([worst])} are withheld: {reason}{where}"
 
 
 def _is_step_among_others(trace: Trace, veto: Veto) -> bool:

@@ -58,6 +58,8 @@ def _of_time(frame: pd.DataFrame) -> str:
 def _sentence(frame: pd.DataFrame) -> str:
     if len(about := frame[frame["section"] == RECORDING]):
         return str(about["headline"].iloc[0])
+    if (leading := frame["topic"] == "withheld").any():
+        return _cannot(frame[leading])
     found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))]
     verdict = frame[frame["section"] == VERDICT]
     now = found[found["section"] != LATER]
@@ -67,15 +69,22 @@ def _sentence(frame: pd.DataFrame) -> str:
         reported = found if now.empty else now
         return f"{_first(reported)}{_others(reported)}."
     unknown = frame[frame["severity"] == OPEN]
-    for role, cannot in (("main", "Where time goes"), ("idle", "Why devices are idle")):
-        texts = unknown.loc[unknown["role"] == role, "text"]
-        if len(texts):
-            lacking = texts.iloc[0].partition(": ")[0]
-            return f"{cannot} cannot be told: {lacking[0].lower()}{lacking[1:]}."
+    if unknown["role"].isin(("main", "idle")).any():
+        return _cannot(unknown)
     limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if len(unknown):
         return f"Nothing stands out in what can be judged: {limit}."
     return f"Nothing stands out: {limit}."
+
+
+def _cannot(unknown: pd.DataFrame) -> str:
+    """What is unknown first of all, and what the trace lacks for it."""
+    for role, cannot in (("main", "Where time goes"), ("idle", "Why devices are idle")):
+        texts = unknown.loc[unknown["role"] == role, "text"]
+        if len(texts):
+            lacking = texts.iloc[0].partition(": it is unknown")[0]
+            return f"{cannot} cannot be told: {lacking[0].lower()}{lacking[1:]}."
+    return str(unknown["text"].iloc[0])
 
 
 def _working(verdict: pd.Series, now: pd.DataFrame) -> str:

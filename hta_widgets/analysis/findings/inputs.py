@@ -18,12 +18,12 @@ from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
 from hta_widgets.analysis.findings.pauses import Paused, paused
+from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
@@ -34,14 +34,13 @@ from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 __all__ = ["Inputs", "judged_scope"]
 
@@ -55,11 +54,6 @@ _FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
 _LOADS_ITSELF = re.compile("_SingleProcessDataLoaderIter")
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
-# From this part of the device work on, its clock is taken to disagree with the host's.
-_EARLY_PCT = 1.0
-_ROUNDED_NS = 1_000
-# In gaps that are so many times longer than clocks disagree, it does not matter who was late by that.
-_FAR = 10
 # From this part of the ranks on that do not record when a step ended, it is left out.
 _MOSTLY_OPEN = 0.5
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
@@ -93,6 +87,7 @@ class Inputs:
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace, self.asked = trace, scope
         self._of_ranks: dict[Asked, dict[int, Any]] = {}
+        self._withheld: dict[VetoedClaim, WithheldError | None] = {}
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and not self.steps["known"].eq("guessed").any()
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -132,6 +127,12 @@ class Inputs:
         chosen = self.steps if scope.iterations is None else self._chosen_steps(scope.iterations)
         self.open_ended = self.announced and bool(len(chosen)) and bool(chosen["open"].all())
 
+    def withheld(self, claim: VetoedClaim) -> WithheldError | None:
+        """Why the records do not support claims of this class; None if they do."""
+        if claim not in self._withheld:
+            self._withheld[claim] = withheld(self.trace, self.scope, claim)
+        return self._withheld[claim]
+
     def _chosen_steps(self, iterations: tuple[int, ...]) -> pd.DataFrame:
         return self.steps[self.steps["iteration"].isin(iterations)]
 
@@ -149,16 +150,11 @@ class Inputs:
         """`idle_breakdown`, and what is told apart (int64, ns): start_up_ns, paused_ns.
 
         Raises:
-            MissingDataError: the clocks of host and device disagree, so that causes cannot be told.
+            WithheldError: the records do not support causes of idle time.
         """
+        if (why := self.withheld("idle_causes")) is not None:
+            raise why
         frame = self.idle_at_all
-        early = max((self.of(rank, _early_pct) for rank in frame["rank"].tolist()), default=0.0)
-        if early >= _EARLY_PCT:
-            raise MissingDataError(
-                "clock that host and device share",
-                "Record with newer drivers and PyTorch, whose clocks agree.",
-                f"{percent(early)} of the work begins before the call that launches it",
-            )
         apart = [self.paused(rank).both.length for rank in frame["rank"].tolist()]
         return frame.assign(paused_ns=np.array(apart, np.int64), host_busy_ns=frame["host_busy_ns"] - apart)
 
@@ -404,32 +400,6 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
     found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
     names = [rank_trace.names[code] for code in work.name[found].tolist()]
     return names, count[found], total[found] / count[found]
-
-
-def _early_pct(inputs: Inputs, rank: int) -> float:
-    """How much (%) of the device work of a rank begins before its launch, by more than times are rounded.
-
-    It is none where most of the idle time lies in gaps that are far longer than that.
-    """
-    rank_trace = inputs.trace.rank(rank)
-    early, most_ns = _early(rank_trace)
-    if early < _EARLY_PCT:
-        return 0.0
-    windows = rank_trace.windows(inputs.scope)
-    gaps = inputs.idle_causes(rank).gaps & Intervals.union(windows[:, 0], windows[:, 1])
-    lengths = gaps.end - gaps.start
-    long = int(lengths[lengths > _FAR * most_ns].sum())
-    return early if 2 * long < int(lengths.sum()) else 0.0
-
-
-@memoize_per_rank()
-def _early(rank_trace: RankTrace) -> tuple[float, int]:
-    """How much (%) of all device work begins too early, and by how much at most, ns."""
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    if not len(rows):
-        return 0.0, 0
-    before = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows]
-    return 100.0 * float((before > _ROUNDED_NS).mean()), int(before.max())
 
 
 def _launched(inputs: Inputs, rank: int) -> Launched:

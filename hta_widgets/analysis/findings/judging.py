@@ -15,9 +15,17 @@ from hta_widgets.analysis.findings.recording_rules import (
     start_up,
     why_withheld,
 )
-from hta_widgets.analysis.findings.rule import FAULTS, IDLE_QUESTION, MAIN_QUESTION, Found, Rule
+from hta_widgets.analysis.findings.rule import (
+    FAULTS,
+    IDLE_QUESTION,
+    MAIN_QUESTION,
+    SAVING_QUESTION,
+    Found,
+    Rule,
+)
 from hta_widgets.analysis.findings.rules import RULES
-from hta_widgets.analysis.findings.savings import with_savings
+from hta_widgets.analysis.findings.savings import may_save, with_savings
+from hta_widgets.analysis.findings.withheld import WithheldError
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import in_words
@@ -40,12 +48,14 @@ class Open:
 
     Attributes:
         role: "main" if all that devices do is unknown, "idle" if why they are idle is; else "".
+        leads: the records support neither causes nor savings, so that it comes before all that is found.
     """
 
     title: str
     text: str
     remedy: str
     role: str = ""
+    leads: bool = False
 
 
 def found_with_savings(inputs: Inputs) -> list[Judged]:
@@ -72,9 +82,11 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
         try:
             if withheld and rule.role != "memory":
                 raise withheld
+            if (why := rule.claim and inputs.withheld(rule.claim)) is not None:
+                raise why
             finding = rule.judge(inputs)
         except MissingDataError as missing:
-            questions = lacking.setdefault((missing.field, missing.remedy), [])
+            questions = lacking.setdefault((_lack(missing), missing.remedy), [])
             if rule.question not in questions:
                 questions.append(rule.question)
             continue
@@ -92,7 +104,13 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
             for key, questions in lacking.items()
             if unused or MAIN_QUESTION not in questions
         }
-    gaps = [_open(questions, field, remedy) for (field, remedy), questions in lacking.items()]
+    no_cause, no_saving = inputs.withheld("idle_causes"), inputs.withheld("savings")
+    if no_saving and any(may_save(each) for each in found):
+        lacking.setdefault((_lack(no_saving), no_saving.remedy), []).append(SAVING_QUESTION)
+    first = _lack(no_cause) if no_cause and no_saving else ""
+    gaps = [
+        _open(questions, lack, remedy, leads=lack == first) for (lack, remedy), questions in lacking.items()
+    ]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}
     absent += [
@@ -113,13 +131,21 @@ def _checked(inputs: Inputs, absent: list[Rule]) -> list[Rule]:
     return [rule for rule in absent if rule.applies(inputs)]
 
 
-def _open(questions: list[str], field: str, remedy: str) -> Open:
+def _lack(missing: MissingDataError) -> str:
+    """What is missing, or what is wrong with the records."""
+    if isinstance(missing, WithheldError):
+        return f"{missing.detail[0].upper()}{missing.detail[1:]}"
+    return f"The trace has no {missing.field}"
+
+
+def _open(questions: list[str], lack: str, remedy: str, leads: bool) -> Open:
     role = "main" if MAIN_QUESTION in questions else "idle" if IDLE_QUESTION in questions else ""
     return Open(
         NOT_TOLD if role == "main" else NOT_KNOWN,
-        f"The trace has no {field}: it is unknown {in_words(questions)}.",
+        f"{lack}: it is unknown {in_words(questions)}.",
         remedy,
         role,
+        leads,
     )
 
 

@@ -218,7 +218,7 @@ def _open_row(gap: Open) -> dict[str, object]:
         **_NO_FINDING,
         "section": OPEN,
         "severity": OPEN,
-        "topic": "not_judged",
+        "topic": "withheld" if gap.leads else "not_judged",
         "role": gap.role,
         "title": gap.title,
         "text": gap.text,

@@ -18,16 +18,19 @@ from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, percent
+from hta_widgets.formatting import counted
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
-    from hta_widgets.trace.records.vetoes import Veto
 
 _MOST_CALLS = 3
+# What is asked of each rank, and stays when its columns are dropped.
+_FACTS = (
+    "device_name", "device_events", "device_span", "work_names", "vetoes", "doubtful_steps", "without_launch",
+)  # fmt: skip
 
 
 def _of_recording(topic: str, title: str, headline: str = "") -> Rule:
@@ -131,7 +134,7 @@ def _look_at(trace: Trace, rank: int, short: bool) -> Recording:
     Where memory is `short`, also what `health` and `collectives` say of it.
     """
     rank_trace = trace.rank(rank)
-    for fact in ("device_name", "device_events", "device_span", "work_names"):
+    for fact in _FACTS:
         getattr(rank_trace, fact)
     job_start_up(trace, rank)
     if short:
@@ -167,29 +170,6 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
         inputs: the answers about the job.
         starting: what `start_up` found.
     """
-    traces = [inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope)]
-    lacking = [each.recording for each in traces if each.recording.lacks_device_work]
-    if lacking and any(each.is_device.any() for each in traces):
-        return MissingDataError(
-            "device work of most launches",
-            "Synchronise the device before the profiler stops, and drop no events.",
-            f"{_unanswered(lacking)} of the launches have none",
-        )
-    cut = [each.recording.replays for each in traces if each.recording.cuts_replays]
-    if cut:
-        short, count = sum(replays.short for replays in cut), sum(replays.count for replays in cut)
-        return MissingDataError(
-            "complete record of its graph replays",
-            "Record fewer steps at a time, so that the profiler drops no events.",
-            f"{short:,} of {count:,} lack kernels that others of the same graph have",
-        )
-    if (veto := _whole_veto(inputs)) is not None:
-        recorded = any(each.is_device.any() for each in traces)
-        return MissingDataError(
-            "records to trust" if recorded else "device events",
-            f"{veto.remedy[:1].upper()}{veto.remedy[1:]}.",
-            veto.reason,
-        )
     if inputs.contradicted:
         return MissingDataError(
             "step whose time holds its own device work",
@@ -202,16 +182,6 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
             "start-up takes much of all that was recorded",
         )
-    return None
-
-
-def _whole_veto(inputs: Inputs) -> Veto | None:
-    """What the records forbid to say about the time of a rank, if that is most of what is judged."""
-    for veto in inputs.trace.vetoes("savings", inputs.scope):
-        windows = inputs.trace.rank(veto.rank).windows(inputs.scope)
-        shared = np.minimum(windows[:, 1], veto.end_ns) - np.maximum(windows[:, 0], veto.start_ns)
-        if 2 * int(np.maximum(shared, 0).sum()) >= int((windows[:, 1] - windows[:, 0]).sum()):
-            return veto
     return None
 
 
@@ -347,8 +317,3 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
 
 def _verdict(rule: Rule, text: Text, suggestion: str) -> Found:
     return Found(rule, Finding(0, 0.0, text, suggestion, "", severity="verdict"))
-
-
-def _unanswered(recordings: list[Recording]) -> str:
-    launches = sum(recording.launches for recording in recordings)
-    return percent(100.0 * sum(recording.unanswered for recording in recordings) / launches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hta_widgets.analysis.findings.finding import Finding
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 __all__ = [
     "FAULTS",
     "GETS_AHEAD",
     "IDLE_QUESTION",
     "MAIN_QUESTION",
+    "SAVING_QUESTION",
     "Change",
     "Found",
     "Role",
@@ -30,6 +32,17 @@ __all__ = [
 
 MAIN_QUESTION = "what devices do"
 IDLE_QUESTION = "why devices are idle"
+SAVING_QUESTION = "what changes save"
+
+_CLAIM_OF_QUESTION: Final[dict[str, VetoedClaim]] = {
+    IDLE_QUESTION: "idle_causes",
+    "how far the host is ahead": "idle_causes",
+    "whom the ranks wait for": "ranks",
+    "whether a rank is slow": "ranks",
+    "which steps are unusual": "steps",
+    "whether devices slow down": "steps",
+}
+"""The class of claims that answers a question; of any other it is efficiency."""
 
 FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What a rule raises only by a fault of its own: it costs the answer of that rule, not the others."""
@@ -117,6 +130,13 @@ class Rule:
     needs: str = ""
     wrong_if: str = ""
     headline: str = ""
+
+    @property
+    def claim(self) -> VetoedClaim | None:
+        """The class of claims that it makes, which records may forbid; None about memory, and recordings."""
+        if self.role in ("memory", "recording"):
+            return None
+        return _CLAIM_OF_QUESTION.get(self.question, "efficiency")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["edits_of", "saved", "with_savings"]
+__all__ = ["edits_of", "may_save", "saved", "with_savings"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,11 +87,19 @@ def _saving(inputs: Inputs, found: Found, late: set[int]) -> Saving:
         )
 
 
+def may_save(found: Found) -> bool:
+    """Whether a replay could tell what taking away the cost of a finding saves."""
+    rule, finding = found.rule, found.finding
+    return bool(rule.among_ranks or finding.change or rule.change) and not finding.nothing_saved
+
+
 def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
     """What taking away the cost of a finding saves now, or why that is unknown."""
     rule, finding = found.rule, found.finding
     if finding.nothing_saved:
         return Saving(finding.nothing_saved, "not now", 0, 0, 0, 0.0, method="analytic", confidence="low")
+    if inputs.withheld("savings") is not None and may_save(found):
+        return Saving.unknown("the records do not support it")
     if rule.among_ranks:
         return among_ranks(inputs, rule, finding, late)
     change = finding.change or rule.change

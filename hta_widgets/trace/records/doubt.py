@@ -21,11 +21,11 @@ from hta_widgets.trace.records.marks import Mark
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["DoubtfulStep", "doubtful_steps"]
+__all__ = ["OF_STEP", "DoubtfulStep", "doubtful_steps"]
 
 Int64 = npt.NDArray[np.int64]
 
-_OF_STEP = 0.005
+OF_STEP = 0.005
 _OF_WORK = 0.01
 # How long the work of a launch takes to begin on an idle device.
 _LAUNCH_NS = 4_000
@@ -43,6 +43,7 @@ class DoubtfulStep:
         doubt_ns: device time that is missing, or that estimates may be off by.
         lost, untimed, estimated: launches without work, records left out, and records with estimated times.
         is_open: it was still open when the recording ended.
+        lacks_first: the work that it begins with is missing: when it began on the device is not known.
     """
 
     iteration: int
@@ -53,6 +54,7 @@ class DoubtfulStep:
     untimed: int
     estimated: int
     is_open: bool
+    lacks_first: bool = False
 
     @property
     def reason(self) -> str:
@@ -105,15 +107,39 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     numbers = frame["iteration"].to_numpy(np.int64)
     done = np.zeros(count)
     _add(done, windows_of(rank_trace.start[rank_trace.is_device], start, end), work)
-    wrong = (doubt > _OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
+    wrong = (doubt > OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
     wrong |= is_open | ((untimed + nowhere > 0) & (len(work) == 0))
+    lacks_first = _earliest(steps_of[0], missing, count) < _earliest(
+        *_launched_work(rank_trace, start, end), count
+    )
     return [
         DoubtfulStep(
             int(numbers[i]), int(start[i]), int(end[i]), int(doubt[i]), int(lost[i]),
             int(untimed[i]) + (nowhere if not untimed[i] else 0), int(estimated[i]), bool(is_open[i]),
+            bool(lacks_first[i]),
         )
         for i in np.flatnonzero(wrong).tolist()
     ]  # fmt: skip
+
+
+def _earliest(steps: npt.NDArray[np.integer], times: Int64, count: int) -> Int64:
+    """The first of these times in each step; the largest number without any."""
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, steps[steps >= 0], times[steps >= 0])
+    return first
+
+
+def _launched_work(rank_trace: RankTrace, start: Int64, end: Int64) -> tuple[npt.NDArray[np.integer], Int64]:
+    """The step of each launch whose work is recorded in the busiest queue, and when it was made.
+
+    It is the queue that steps begin in (`iteration_clock`).
+    """
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    queues, place = np.unique(rank_trace.queues(rows), return_inverse=True)
+    if len(queues):
+        rows = rows[place == np.bincount(place, rank_trace.dur[rows]).argmax()]
+    made = rank_trace.start[rank_trace.launch[rows]]
+    return windows_of(made, start, end), made
 
 
 def _add(doubt: npt.NDArray[np.float64], at: npt.NDArray[np.integer], spent: Int64) -> Int64:

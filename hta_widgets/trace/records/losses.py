@@ -21,7 +21,7 @@ from hta_widgets.trace.records.work import launching
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Losses", "losses_of"]
+__all__ = ["Losses", "losses_of", "without_launch"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -80,6 +80,15 @@ def losses_of(rank_trace: RankTrace) -> Losses:
         launches, unanswered, unanswered[inside], lost, _would_take(rank_trace, lost), unlinked,
         *_uncalled(rank_trace), captures, _run(in_turn), _run(in_turn[::-1]),
     )  # fmt: skip
+
+
+def without_launch(rank_trace: RankTrace) -> int:
+    """How many device records lack a launch that the recorder should have written."""
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch < 0))
+    by_design = np.array([category_of(text).strict for text in rank_trace.categories], np.bool_)
+    rows = rows[~by_design[rank_trace.category[rows]]]
+    has_calls = bool((rank_trace.event_class == EventClass.RUNTIME).any())
+    return len(rows) - len(rank_trace.losses.unseen) if has_calls and len(rows) else 0
 
 
 def _launches(rank_trace: RankTrace) -> Int64:

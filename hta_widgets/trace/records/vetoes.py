@@ -5,23 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.records.recorder import recorder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.records.doubt import DoubtfulStep
 
-__all__ = ["CLAIMS", "Claim", "Veto", "vetoes_of"]
+__all__ = ["CLAIMS", "Claim", "Veto", "reason_of", "vetoes_of"]
 
 Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
 
-# Clocks that differ by less say little wrong: launches take some microseconds to arrive.
+# Clocks that differ by less say little wrong, unless work often begins early: launches take microseconds.
 _CLOCK_NS = 20_000
-# Device records without a call: fewer of all do not move what idle time is blamed on.
-_FEW_UNCALLED = 0.005
+_OFTEN_EARLY = 0.01
+_ROUNDED_NS = 1_000
+# In gaps that are so many times longer than clocks disagree, it does not matter who was late by that.
+_FAR = 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,14 @@ class Veto:
         return self.start_ns < end_ns and start_ns < self.end_ns
 
 
+def reason_of(vetoes: Sequence[Veto]) -> str:
+    """Why these vetoes of one rank were made, in short; of several steps the first is an example."""
+    steps = {veto.iteration for veto in vetoes} - {None}
+    if len(steps) < 2:
+        return vetoes[0].reason
+    return f"{len(steps):,} steps have missing or uncertain records, such as {vetoes[0].reason}"
+
+
 def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     """What the recording of a rank cannot show; nothing where its records are believed as they are."""
     if not rank_trace.events.header.repair or not rank_trace.n:
@@ -76,7 +90,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     if len(losses.lost) and not rank_trace.is_device.any():
         found.append(replace(
             whole, claims=_OF_WORK, kind="no_device_events",
-            reason=f"{counted(len(losses.launches), 'launch', 'launches')} were recorded, none of their work",
+            reason=f"{counted(len(losses.launches), 'launch', 'launches')} recorded, but no device events",
             remedy=f"record again: the device was recorded, its records were lost; {recorder.update}",
         ))  # fmt: skip
     elif recording.lacks_device_work:
@@ -93,18 +107,17 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             reason=f"{replays.short:,} of {replays.count:,} graph replays lack kernels that others have",
             remedy=recorder.fewer_events,
         ))  # fmt: skip
-    if (ahead := rank_trace.clock_ahead_ns) >= _CLOCK_NS:
+    if rank_trace.is_marked and rank_trace.all_contradicted:
+        found.append(replace(
+            whole, kind="contradicted_iterations",
+            reason="most of the device work of every step runs outside the step's time",
+            remedy='time the steps on the device: Trace.open(..., clock="device")',
+        ))  # fmt: skip
+    if ahead := _clock_ahead(rank_trace):
         found.append(replace(
             whole, claims=("idle_causes",), kind="device_before_launch",
-            reason=f"the device's clock runs at least {duration(ahead)} ahead of the host's", remedy="",
-        ))  # fmt: skip
-    if len(losses.uncalled) > _FEW_UNCALLED * max(1, rank_trace.device_events):
-        rows = losses.uncalled
-        found.append(replace(
-            whole, claims=("idle_causes",), kind="orphans", start_ns=int(rank_trace.start[rows].min()),
-            end_ns=int(rank_trace.end[rows].max()) + 1,
-            reason=f"{counted(len(rows), 'device record')} in the middle have no call",
-            remedy="open the file as the profiler wrote it",
+            reason=f"the device's clock runs at least {duration(ahead)} ahead of the host's",
+            remedy="record with newer drivers and PyTorch, whose clocks agree",
         ))  # fmt: skip
     for start, end in losses.captures.tolist() if len(losses.captured) else ():
         found.append(replace(
@@ -113,6 +126,22 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             remedy="record replays of the graph to see what the device does",
         ))  # fmt: skip
     return found
+
+
+def _clock_ahead(rank_trace: RankTrace) -> int:
+    """By how much the device's clock runs ahead, ns; 0 where that hardly changes what idle time is due to."""
+    ahead = rank_trace.clock_ahead_ns
+    if ahead <= _ROUNDED_NS:
+        return 0
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    early = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows] > _ROUNDED_NS
+    if ahead < _CLOCK_NS and early.mean() < _OFTEN_EARLY:
+        return 0
+    work = np.flatnonzero(rank_trace.is_device)
+    work = work[np.argsort(rank_trace.start[work], kind="stable")]
+    gaps = rank_trace.start[work[1:]] - np.maximum.accumulate(rank_trace.end[work])[:-1]
+    gaps = gaps[gaps > 0]
+    return 0 if 2 * int(gaps[gaps > _FAR * ahead].sum()) >= int(gaps.sum()) > 0 else ahead
 
 
 def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:

@@ -401,6 +401,16 @@ def lacks_launches(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def lacks_a_launch(program: Program, number: int) -> None:
+    for _ in range(10):
+        program.operator("aten::mm", 10 * US)
+        program.launch(50 * US)
+        program.synchronise()
+    program.operator("aten::mm", 40 * US)
+    program.launch(50 * US, recorded=("work",))
+    program.synchronise()
+
+
 def ends_early(program: Program, number: int) -> None:
     busy(program)
     if number == max(STEPS):
@@ -718,22 +728,25 @@ CASES = {
         never=("copy fill",),
     ),
     "most device work lost": Case(
-        loses_device_work(4), "", never=("launches too late",), unknown="device work of most launches"
+        loses_device_work(4), "", never=("launches too late",), unknown="of the launches was not recorded"
     ),
     "some device work lost": Case(loses_device_work(1), "idle_host"),
     "replays lack kernels": Case(
-        replays({2: 5, 3: 9, 5: 14}), "", never=("idle 1", "too late"), unknown="record of its graph replays"
+        replays({2: 5, 3: 9, 5: 14}), "", never=("idle 1", "too late"), unknown="graph replays lack kernels"
     ),
     "replays lack some kernels": Case(
-        replays({2: 25, 3: 25, 5: 25}, **{"graph id": 3}), "", unknown="record of its graph replays"
+        replays({2: 25, 3: 25, 5: 25}, **{"graph id": 3}), "", unknown="graph replays lack kernels"
     ),
     "a replay lacks few kernels": Case(replays({2: 37}, **{"graph id": 3}), "compute_bound"),
     "a replay lacks kernels, which hardly matters": Case(replays({2: 19}), "compute_bound"),
     "graphs for several sizes": Case(loop(replays_of_batches), "compute_bound"),
     "graphs of some kernels of others": Case(loop(replays_of_halves), "compute_bound"),
     "graphs of pieces of a step": Case(loop(replays_in_pieces), "compute_bound"),
+    "most launches not recorded": Case(
+        loop(lacks_launches), "", never=("too late",), unknown="records were probably lost"
+    ),
     "launches not recorded": Case(
-        loop(lacks_launches), "unrecorded_idle", words=("the cause was not recorded",), never=("too late",)
+        loop(lacks_a_launch), "idle_host", ("unrecorded_idle",), texts=("the cause was not recorded",)
     ),
     # what follows the last work of the last step is the profiler's tail, and no part of the step
     "end of the program": Case(loop(ends_early), "compute_bound"),
