@@ -10,7 +10,7 @@ import pytest
 
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
-from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.analysis.idle.cold_calls import cold_calls
 from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
 from hta_widgets.trace import RankTrace, Scope
@@ -192,9 +192,9 @@ def test_a_long_call_of_the_driver_counts_only_while_the_device_is_idle(tmp_path
     program.driver("customAllocate", 2 * MS)
     program.launch(100 * US)
     rank_trace, idle = parts_of(program, tmp_path)
-    rows, inside = long_driver_calls(rank_trace, idle)
-    assert rank_trace.dur[rows].tolist() == [2 * MS]
-    assert sum(part.length for part in inside.values()) == 2 * MS
+    assert [(int(rank_trace.dur[row]), kind) for row, kind, _ in cold_calls(rank_trace, idle)] == [
+        (2 * MS, "driver")
+    ]
 
 
 @pytest.mark.parametrize(

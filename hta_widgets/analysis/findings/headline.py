@@ -30,6 +30,14 @@ def title(finding: pd.Series) -> str:
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
+    apart = frame[(frame["role"] == "aside") & (frame["headline"] != "")]
+    said = _judged(frame)
+    if apart.empty:
+        return said
+    return f"{'; '.join(apart['headline'])}; in the rest, {said[0].lower()}{said[1:]}"
+
+
+def _judged(frame: pd.DataFrame) -> str:
     of_memory = frame["section"] == MEMORY
     said = _of_time(frame[~of_memory])
     if not of_memory.any():
