@@ -142,8 +142,8 @@ def test_what_another_thread_waits_for_is_not_hidden(tmp_path: Path, waits: bool
 
 @pytest.mark.parametrize(
     ("returns", "hidden_ns"),
-    [(410 * US, 0), (409 * US, 0), (408 * US, 300 * US), (20 * US, 300 * US)],
-    ids=["after the copy", "as it ends", "before it", "at once"],
+    [(410 * US, 0), (409 * US, 0), (330 * US, 0), (200 * US, 300 * US), (20 * US, 300 * US)],
+    ids=["after the copy", "as it ends", "before its last piece", "before most of it", "at once"],
 )
 def test_a_copy_that_its_call_waits_for_is_not_hidden(tmp_path: Path, returns: int, hidden_ns: int) -> None:
     events = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["outside"]
 
-_MOST: Final = 0.5
+_MOST, _NEARLY_ALL = 0.5, 0.9
 _LEAST_NS: Final = 1_000_000
 _RULE: Final = Rule("outside", MAIN_QUESTION, "Time outside of what is judged", lambda inputs: None, "aside")
 
@@ -53,6 +53,14 @@ class _Ends(NamedTuple):
     def apart(self) -> Intervals:
         return self.before | self.after
 
+    @property
+    def side(self) -> str:
+        """Where nine tenths of it lie."""
+        least = _NEARLY_ALL * self.apart.length
+        return (
+            "before" if self.before.length >= least else "after" if self.after.length >= least else "around"
+        )
+
 
 def _ends(inputs: Inputs, rank: int) -> _Ends | None:
     rank_trace = inputs.trace.rank(rank)
@@ -71,7 +79,9 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     rank_trace = inputs.trace.rank(rank)
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
-    headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie outside of what is judged"
+    headline = (
+        f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} what is judged"
+    )
     where = NOTHING_SAID
     if 2 * own.length >= apart.length:
         where = say(
@@ -88,10 +98,10 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
         headline += f", {duration(there_ns)} of that in {doing}"
     text = say(
-        "{apart} of {whole} recorded lie outside of what is judged, {before} of it before.{where}",
+        "{apart} of {whole} recorded lie {side} what is judged.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),
         whole=Claim("recorded", ends.whole_ns, "ns", "", ranks),
-        before=Claim("apart_before", ends.before.length, "ns", "", ranks),
+        side=Claim("apart_side", ends.side, "name", "", ranks),
         where=where,
     )
     finding = Finding(

@@ -248,7 +248,7 @@ def recorded(job: Job, stated: Stated) -> str:
 
 
 @check("apart")
-@check("apart_before")
+@check("apart_side")
 @check("apart_calls")
 @check("apart_in_call")
 @check("apart_most_in")
@@ -256,9 +256,11 @@ def outside(job: Job, stated: Stated) -> str:
     """Recorded time that is not judged: all, before, without a call of the program, in a call."""
     rank = the_rank(job, stated)
     apart = outside_of(rank, stated)
-    if stated.measure == "apart_before":
-        begin = min(each.start for each in rank.events)
-        return close(stated, length(apart[:1]) if apart[0][0] == begin else 0, 0.01, 1e6)
+    if stated.measure == "apart_side":
+        begin, whole = min(each.start for each in rank.events), length(apart)
+        before = length(apart[:1]) if apart[0][0] == begin else 0
+        side = "before" if before >= 0.89 * whole else "after" if before <= 0.11 * whole else "around"
+        return "" if stated.value == side else f"{before} of {whole} ns lie before"
     if stated.measure == "apart":
         return close(stated, length(apart), 0.01)
     if stated.measure == "apart_calls":
