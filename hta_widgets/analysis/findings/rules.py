@@ -6,6 +6,7 @@ from typing import Final
 
 from hta_widgets.analysis.findings import (
     attention_rules,
+    bimodal_steps,
     communication_rules,
     compute_rules,
     copy_rules,
@@ -29,6 +30,7 @@ from hta_widgets.analysis.findings import (
     recomputation_rule,
     region_rules,
     shape_rules,
+    shared_device,
     sharing_rules,
     slow_steps,
     straggler,
@@ -42,6 +44,7 @@ __all__ = ["RULES"]
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    shared_device.RULE,
     *region_rules.RULES,
     python_rules.RULE,
     turn_rules.RULE,
@@ -66,6 +69,7 @@ RULES: Final[tuple[Rule, ...]] = (
     fusion_rules.RULE,
     recomputation_rule.RULE,
     slow_steps.RULE,
+    bimodal_steps.RULE,
     drift_rules.RULE,
     *verdict_rules.RULES,
     *memory_rules.RULES,

@@ -347,7 +347,14 @@ def longer_than_usual(job: Job, stated: Stated) -> str:
     """No more than the whole step is longer, and a tenth of it."""
     times = {key: end - start for key, (start, end) in step_times(job, stated.ranks[0]).items()}
     own = times[stated.ranks[0], stated.about["iteration"]]
-    return at_most(stated, own - median(times.values()) + 0.1 * own)
+    return at_most(stated, own - median(others_of(stated, times)) + 0.1 * own)
+
+
+def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
+    """Those of the steps that a step is compared with; by step, or by rank and step."""
+    chosen = stated.about.get("others")
+    steps = {key: key[1] if isinstance(key, tuple) else key for key in values}
+    return [value for key, value in values.items() if chosen is None or steps[key] in chosen]
 
 
 @check("more_kernels_than_usual")
@@ -356,5 +363,31 @@ def more_kernels_than_usual(job: Job, stated: Stated) -> str:
     rank, counts = the_rank(job, stated), {}
     for (_, step), window in step_times(job, stated.ranks[0]).items():
         counts[step] = sum(bool(overlap([window], each.window)) for each in rank.kernels)
-    more = counts[stated.about["iteration"]] - median(counts.values())
-    return close(stated, more, 0.1, 0.02 * median(counts.values()) + 2.0)
+    usual = median(others_of(stated, counts))
+    return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
+
+
+@check("steps_of_two_lengths")
+@check("complete_steps")
+@check("long_steps")
+@check("long_step_time")
+@check("short_step_time")
+@check("beyond_short_steps")
+@check("longest_step")
+def steps_of_two_lengths(job: Job, stated: Stated) -> str:
+    """Steps that take as long as a limit or longer, and the others: how many, how long, how much longer."""
+    rank = (stated.ranks or stated.value)[0]
+    times = {step: end - start for (_, step), (start, end) in step_times(job, rank).items()}
+    if stated.measure == "longest_step":
+        return at_most(Stated("", max(times.values()), "ns"), times[stated.value[0]] * 1.0001)
+    if stated.measure in ("steps_of_two_lengths", "complete_steps"):
+        return "" if stated.unit == "ranks" else at_most(stated, len(times), 0.0)
+    limit = stated.about["limit_ns"]
+    long = [time for time in times.values() if time >= limit]
+    short = [time for time in times.values() if time < limit]
+    if stated.measure == "long_steps":
+        return close(stated, len(long), 0.0, 1.0)
+    if stated.measure == "beyond_short_steps":
+        beyond = sum(time - median(short) for time in long)
+        return at_most(stated, 100.0 * beyond / sum(times.values()), 0.5)
+    return close(stated, median(long if stated.measure == "long_step_time" else short), 0.01)
