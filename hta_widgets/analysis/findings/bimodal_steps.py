@@ -109,7 +109,7 @@ def _middle(part: Int64) -> int:
 RULE = Rule(
     topic="bimodal_steps",
     question="which steps are unusual",
-    title="Steps of two lengths",
+    title="Time in steps that could be short",
     judge=bimodal_steps,
     applies=never,
     no_change="whether the long steps must do more than the others is not known",
