@@ -10,7 +10,7 @@ import pytest
 
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
-from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.analysis.idle.cold_calls import cold_calls
 from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
 from hta_widgets.trace import RankTrace, Scope
@@ -142,8 +142,8 @@ def test_what_another_thread_waits_for_is_not_hidden(tmp_path: Path, waits: bool
 
 @pytest.mark.parametrize(
     ("returns", "hidden_ns"),
-    [(410 * US, 0), (409 * US, 0), (408 * US, 300 * US), (20 * US, 300 * US)],
-    ids=["after the copy", "as it ends", "before it", "at once"],
+    [(410 * US, 0), (409 * US, 0), (330 * US, 0), (200 * US, 300 * US), (20 * US, 300 * US)],
+    ids=["after the copy", "as it ends", "before its last piece", "before most of it", "at once"],
 )
 def test_a_copy_that_its_call_waits_for_is_not_hidden(tmp_path: Path, returns: int, hidden_ns: int) -> None:
     events = [
@@ -192,9 +192,9 @@ def test_a_long_call_of_the_driver_counts_only_while_the_device_is_idle(tmp_path
     program.driver("customAllocate", 2 * MS)
     program.launch(100 * US)
     rank_trace, idle = parts_of(program, tmp_path)
-    rows, inside = long_driver_calls(rank_trace, idle)
-    assert rank_trace.dur[rows].tolist() == [2 * MS]
-    assert sum(part.length for part in inside.values()) == 2 * MS
+    assert [(int(rank_trace.dur[row]), kind) for row, kind, _ in cold_calls(rank_trace, idle)] == [
+        (2 * MS, "driver")
+    ]
 
 
 @pytest.mark.parametrize(

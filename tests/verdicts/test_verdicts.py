@@ -56,6 +56,7 @@ def judge(name: str) -> Judgement:
 
 def _headline(reading: dict[str, Any], frame: pd.DataFrame, said: pd.DataFrame, found: Judgement) -> None:
     wanted = set(reading["headline"])
+    said = said[said["role"] != "aside"]  # which is of another time
     first = said["topic"].iloc[0] if len(said) else ""
     cannot = first in ABSTAINS or not len(said)
     if "no_device" in wanted and not len(said):

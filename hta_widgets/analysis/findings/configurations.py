@@ -42,7 +42,7 @@ class Launched:
 
 def launched(rank_trace: RankTrace, scope: Scope) -> Launched:
     """The compute kernels that belong to a scope."""
-    rows, known, number = _configured(rank_trace)
+    rows, known, number = configured(rank_trace)
     chosen = rank_trace.belong(rows, scope)
     rows, number = rows[chosen], number[chosen]
     iterations, of = distinct(rank_trace.iteration[rows].astype(np.int64))
@@ -55,7 +55,7 @@ def launched(rank_trace: RankTrace, scope: Scope) -> Launched:
 
 
 @memoize_per_rank()
-def _configured(rank_trace: RankTrace) -> tuple[Int64, list[Configuration], Int64]:
+def configured(rank_trace: RankTrace) -> tuple[Int64, list[Configuration], Int64]:
     """The rows of compute kernels, their configurations, ascending, and the number of each row's."""
     work = device_work_of(rank_trace)
     rows = work.rows[work.event_class[work.group[work.rows]] == EventClass.COMPUTE]

@@ -64,6 +64,7 @@ class Finding:
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
             a rule says otherwise.
         title: of this finding, where it says more than the rule's.
+        headline: what the answer in one sentence begins with, whatever else is found: it is of another time.
     """
 
     cost_ns: int
@@ -81,6 +82,7 @@ class Finding:
     only_if_saved: bool = False
     severity: Severity | None = None
     title: str = ""
+    headline: str = ""
 
     def share_on(self, rank: int) -> float:
         """What it costs on this rank, in % of its time."""

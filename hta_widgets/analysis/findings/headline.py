@@ -39,6 +39,15 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 def _answer(frame: pd.DataFrame) -> str:
+    """What stands apart from the steady work, then what is said of that."""
+    apart = frame[(frame["role"] == "aside") & (frame["headline"] != "")]
+    said = _judged(frame)
+    if apart.empty:
+        return said
+    return f"{'; '.join(apart['headline'])}; in the rest, {said[0].lower()}{said[1:]}"
+
+
+def _judged(frame: pd.DataFrame) -> str:
     of_memory = frame["section"] == MEMORY
     said = _of_time(frame[~of_memory])
     if not of_memory.any():

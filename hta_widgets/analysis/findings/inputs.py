@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,10 @@ _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 # From this part of the ranks on that do not record when a step ended, it is left out.
 _MOSTLY_OPEN = 0.5
+MUCH_START_UP_PCT: Final = 33.0
+"""A recording of which start-up takes less is judged as a whole, start-up apart."""
+# What follows start-up is judged alone if it is this part of the time of each rank, with so much work.
+_SETTLED, _SETTLED_WORK = 0.2, 20
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -80,6 +84,7 @@ class Inputs:
         announced: the steps are marked by the program; no guess.
         open_ended: when the judged steps ended is not recorded: shares are of their recorded work.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
+        settled_ns: when start-up is over, where what follows is judged alone, as no steps are marked.
         contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
     """
@@ -123,6 +128,9 @@ class Inputs:
                     zip(starting["rank"].tolist(), starting["iteration"].tolist(), strict=True)
                 )
             scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
+        self.settled_ns: int | None = None
+        if scope == Scope(ranks=scope.ranks):
+            scope = self._without_edges(scope)
         self.scope = scope
         chosen = self.steps if scope.iterations is None else self._chosen_steps(scope.iterations)
         self.open_ended = self.announced and bool(len(chosen)) and bool(chosen["open"].all())
@@ -132,6 +140,39 @@ class Inputs:
         if claim not in self._withheld:
             self._withheld[claim] = withheld(self.trace, self.scope, claim)
         return self._withheld[claim]
+
+    def _without_edges(self, scope: Scope) -> Scope:
+        """Where no steps are marked: what follows start-up, if that is much; of hosts alone, all their calls.
+
+        Before the first call and after the last one, the profiler starts and ends.
+        """
+        ranks = self.trace.ranks_of(scope)
+        spans = {rank: span for rank in ranks if (span := self.trace.rank(rank).device_span)}
+        if not spans:
+            calls = [span for rank in ranks if (span := self.of(rank, _calls))]
+            if not calls:
+                return scope
+            window = min(begin for begin, _ in calls), max(end for _, end in calls)
+            return replace(scope, window_ns=window) if window[0] < window[1] else scope
+        if not self.start_up or set(spans) != set(ranks):
+            return scope
+        started = {
+            rank: self.start_up[rank].idle.clip(*span)
+            for rank, span in spans.items()
+            if rank in self.start_up
+        }
+        whole = sum(end - begin for begin, end in spans.values())
+        ended = [int(idle.end.max()) for idle in started.values() if len(idle)]
+        if not ended or 100.0 * sum(idle.length for idle in started.values()) < MUCH_START_UP_PCT * whole:
+            return scope
+        settled = max(ended)
+        for rank, (begin, end) in spans.items():
+            work = self.trace.rank(rank)
+            after = work.is_device & (work.start >= settled)
+            if end - settled < _SETTLED * (end - begin) or int(after.sum()) < _SETTLED_WORK:
+                return scope
+        self.settled_ns = settled
+        return replace(scope, window_ns=(settled, max(end for _, end in spans.values())))
 
     def _chosen_steps(self, iterations: tuple[int, ...]) -> pd.DataFrame:
         return self.steps[self.steps["iteration"].isin(iterations)]
@@ -367,6 +408,8 @@ class Inputs:
     @property
     def whole(self) -> str:
         """What shares are of: step time; of steps without a recorded end their work; else all of the time."""
+        if self.settled_ns is not None:
+            return "the time after start-up"
         if self.open_ended:
             return "the recorded work"
         return "step time" if self.announced else "the time"
@@ -404,6 +447,13 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
 
 def _launched(inputs: Inputs, rank: int) -> Launched:
     return launched(inputs.trace.rank(rank), inputs.scope)
+
+
+def _calls(inputs: Inputs, rank: int) -> tuple[int, int] | None:
+    """From the first to the last event that is not the profiler's own."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = rank_trace.event_class != EventClass.OTHER
+    return (int(rank_trace.start[rows].min()), int(rank_trace.end[rows].max())) if rows.any() else None
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.outside import outside
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
@@ -70,7 +71,9 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     answer, never the others.
     """
     starting = start_up(inputs)
-    found = [each for each in (starting, earlier_work(inputs)) if each and each.finding.severity]
+    found = [
+        each for each in (outside(inputs), starting, earlier_work(inputs)) if each and each.finding.severity
+    ]
     withheld = why_withheld(inputs, starting.finding if starting else None)
     if inputs.trace.exceeds_memory and not withheld:
         inputs.ask_ahead(rule.judge for rule in RULES)

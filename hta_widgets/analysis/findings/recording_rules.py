@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,15 @@ import numpy.typing as npt
 from hta_widgets.analysis.communication.collectives import read_ahead
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.callers import open_in, place_claim
+from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.inputs import MUCH_START_UP_PCT, Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
+from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import brief, counted, percent
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
@@ -176,7 +177,7 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             'Time the steps on the device: Trace.open(..., clock="device").',
             "the device runs behind the host",
         )
-    if starting is not None and starting.severity == "warning":
+    if starting is not None and starting.share_pct >= MUCH_START_UP_PCT and inputs.settled_ns is None:
         return MissingDataError(
             "steady state",
             "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
@@ -186,7 +187,7 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
 
 
 def start_up(inputs: Inputs) -> Found | None:
-    """Driver calls that load code or set up while the device waits, once, as when a process begins."""
+    """Calls that load or compile code, or set up, while the device waits, once, as when a process begins."""
     if not inputs.start_up:
         return None
     if inputs.left_out:
@@ -200,27 +201,29 @@ def start_up(inputs: Inputs) -> Found | None:
         if len(iterations) > 1:
             some = "Iterations {steps} hold start-up and are"
         text = say(
-            some + left_out + "The device waits for driver calls that take unusually long, once: {calls}.",
+            some + left_out + "The device waits, once, for {calls}.",
             steps=Claim("start_up_in", tuple(iterations), "steps"),
-            calls=_longest_calls(inputs, windows),
+            calls=_calls_text(_longest_calls(inputs, windows)),
         )
         advice = "Nothing to do for the steady state; to see it alone, record after the warm-up."
         evidence = replace(_of_start_up(inputs, windows), iteration=iterations[0])
         finding = Finding(spent, 0.0, text, advice, "idle_breakdown", evidence, severity="note")
         return Found(_START_UP, finding)
+    if inputs.settled_ns is not None:
+        return _settled(inputs)
     frame = inputs.idle_at_all
     lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
     if not whole:
         return None
     cost, share = lost // len(frame), 100.0 * lost / whole
     windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
-    ranks = frame["rank"].tolist()
+    ranks, longest = frame["rank"].tolist(), _longest_calls(inputs, windows)
     text = say(
-        "Start-up takes {share} ({time}): the device waits for driver calls that take unusually long, once: "
-        "{calls}. It tells nothing about the steady state.",
+        "Start-up takes {share} ({time}): the device waits, once, for {calls}. It tells nothing about the "
+        "steady state.",
         share=inputs.share_of_time("start_up", share, ranks),
         time=Claim("start_up", cost, "ns", ranks=tuple(ranks)),
-        calls=_longest_calls(inputs, windows),
+        calls=_calls_text(longest),
     )
     finding = Finding(
         cost,
@@ -230,8 +233,43 @@ def start_up(inputs: Inputs) -> Found | None:
         "idle_breakdown",
         _of_start_up(inputs, windows),
         lost=inputs.when(windows, lambda rank: inputs.start_up[rank].idle & inputs.judged_time(rank)),
+        title=_title_of(longest),
     )
     return Found(_START_UP, finding)
+
+
+def _settled(inputs: Inputs) -> Found:
+    """Start-up before the time that is judged."""
+    windows = {rank: inputs.trace.rank(rank).windows() for rank in inputs.trace.ranks_of(inputs.scope)}
+    spent = sum(each.idle.within(windows[rank]) for rank, each in inputs.start_up.items())
+    whole = sum(int((window[:, 1] - window[:, 0]).sum()) for window in windows.values())
+    ranks, share, cost = tuple(windows), 100.0 * spent / whole, spent // len(windows)
+    own = {rank: windows[rank] for rank in inputs.start_up}
+    longest = _longest_calls(inputs, own)
+    of_all = {"whole": "recording"}
+    text = say(
+        "Start-up takes {share} of the recorded work ({time}): the device waits, once, for {calls}. What "
+        "else is said here is about the {rest} after it.",
+        share=Claim("start_up", share, "%", "the recorded work", ranks, of_all),
+        time=Claim("start_up", cost, "ns", "", ranks, of_all),
+        calls=_calls_text(longest),
+        rest=Claim("judged_time", max(inputs.judged_ns.values(), default=0), "ns"),
+    )
+    first = longest[0]
+    what = brief(short_place(first.about)) if first.about else "code"
+    what = {"compiler": "compiling ", "first": "the first call of "}.get(first.kind, "") + what
+    return Found(
+        replace(_START_UP, role="aside"),
+        Finding(
+            cost,
+            share,
+            text,
+            "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+            "idle_breakdown",
+            _of_start_up(inputs, own),
+            headline=f"Start-up takes {percent(share)} of the recorded work, mostly {what}",
+        ),
+    )
 
 
 def _of_start_up(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> Evidence:
@@ -244,8 +282,12 @@ def _of_start_up(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> E
     if rank is None or not len(idle[rank]):
         return Evidence()
     span, rank_trace = idle[rank].longest, inputs.trace.rank(rank)
-    row = open_in(rank_trace, span, {name for name, _, _ in inputs.start_up[rank].calls}.__contains__)
-    event = None if row < 0 else int(rank_trace.event_id[row])
+    inside = {
+        call.row: min(rank_trace.end[call.row], span[1]) - max(rank_trace.start[call.row], span[0])
+        for call in inputs.start_up[rank].calls
+    }
+    row = max(inside, key=lambda row: int(inside[row]))
+    event = int(rank_trace.event_id[row]) if inside[row] > 0 else None
     return Evidence(event_rank=rank, event_id=event, span=span)
 
 
@@ -288,31 +330,64 @@ def earlier_work(inputs: Inputs) -> Found | None:
     return Found(_EARLIER_WORK, Finding(waited, 0.0, text, advice, "", evidence, severity="note"))
 
 
-def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> Text:
-    """`cudaFree (8.0 s in 2 calls), cudaMalloc (12 ms)`: where start-up spends most in these windows.
+class _Cold(NamedTuple):
+    """What start-up spends on calls of a kind that are about the same, on the rank that spends most."""
 
-    Calls of one name add up on a rank; of several ranks the one that spends most there is named.
-    """
-    most: dict[str, tuple[int, int, int]] = {}
-    for rank, window in windows.items():
-        spent: dict[str, list[int]] = {}
-        for name, begin, end in inputs.start_up[rank].calls:
-            if ((window[:, 0] < end) & (window[:, 1] > begin)).any():
-                spent.setdefault(name, []).append(end - begin)
-        for name, times in spent.items():
-            most[name] = max(most.get(name, (0, 0, 0)), (sum(times), len(times), rank))
-    longest = sorted(most.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_CALLS]
-    parts: list[Said] = []
-    for nth, (name, (total, count, rank)) in enumerate(longest):
-        number = Claim("start_up_calls", count, "count", ranks=(rank,), about={"call": name})
-        part = say(
-            "{name} ({time}{count})",
-            name=place_claim("longest_driver_call", name, rank, nth=nth),
-            time=Claim("start_up_call_time", total, "ns", ranks=(rank,), about={"call": name}),
-            count=say(" in {number} calls", number=number) if count > 1 else "",
+    ns: int
+    rank: int
+    kind: str
+    about: str
+    names: list[str]
+    times: int
+
+    def text(self, nth: int) -> Text:
+        """`cudaFree (8.0 s in 2 calls)`, `compiling fused_moe_kernel (356 ms)`."""
+        ranks, which = (self.rank,), {"calls": self.names}
+        number = Claim("start_up_calls", self.times, "count", ranks=ranks, about=which)
+        what: Said = place_claim("cold_call", self.about, self.rank, nth=nth)
+        if self.kind == "first":
+            what = say("the first call of {operator}", operator=what)
+        elif self.kind == "compiler":
+            compiled = Claim(
+                "compiled", self.about, "name", ranks=ranks, shown=brief(short_place(self.about))
+            )
+            what = say("compiling {what}", what=compiled if self.about else "code")
+        return say(
+            "{what} ({time}{count})",
+            what=what,
+            time=Claim("start_up_call_time", self.ns, "ns", ranks=ranks, about=which),
+            count=say(" in {number} calls", number=number) if self.times > 1 else "",
         )
-        parts.append(part)
-    return says(parts, ", ")
+
+
+def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> list[_Cold]:
+    """Where start-up spends most in these windows; of several ranks, the one that spends most there."""
+    most: dict[tuple[str, str], _Cold] = {}
+    for rank, window in windows.items():
+        rank_trace = inputs.trace.rank(rank)
+        same: dict[tuple[str, str], list[int]] = {}
+        for call in inputs.start_up[rank].calls:
+            if (
+                (window[:, 0] < rank_trace.end[call.row]) & (window[:, 1] > rank_trace.start[call.row])
+            ).any():
+                same.setdefault((call.kind, call.about), []).append(call.row)
+        for key, rows in same.items():
+            names = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
+            cold = _Cold(int(rank_trace.dur[rows].sum()), rank, *key, names, len(rows))
+            most[key] = max(most.get(key, cold), cold, key=lambda each: each.ns)
+    return sorted(most.values(), key=lambda each: (-each.ns, each.about))[:_MOST_CALLS]
+
+
+def _calls_text(calls: list[_Cold]) -> Text:
+    return says([cold.text(nth) for nth, cold in enumerate(calls)], ", ")
+
+
+def _title_of(calls: list[_Cold]) -> str:
+    """`Starting up, compiling fused_moe_kernel,` where that is what takes longest; "": that of the rule."""
+    first = calls[0] if calls else None
+    if first is None or first.kind != "compiler":
+        return ""
+    return f"Starting up, compiling {brief(short_place(first.about)) if first.about else 'code'},"
 
 
 def _verdict(rule: Rule, text: Text, suggestion: str) -> Found:

@@ -6,6 +6,7 @@ from typing import Final
 
 from hta_widgets.analysis.findings import (
     attention_rules,
+    bimodal_steps,
     communication_rules,
     compute_rules,
     copy_rules,
@@ -30,6 +31,7 @@ from hta_widgets.analysis.findings import (
     region_rules,
     serving_rules,
     shape_rules,
+    shared_device,
     sharing_rules,
     slow_steps,
     straggler,
@@ -44,6 +46,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
     *serving_rules.RULES,
+    shared_device.RULE,
     *region_rules.RULES,
     python_rules.RULE,
     turn_rules.RULE,
@@ -68,6 +71,7 @@ RULES: Final[tuple[Rule, ...]] = (
     fusion_rules.RULE,
     recomputation_rule.RULE,
     slow_steps.RULE,
+    bimodal_steps.RULE,
     drift_rules.RULE,
     *verdict_rules.RULES,
     *memory_rules.RULES,

@@ -110,6 +110,8 @@ def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
 
 def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     rank = _replayed_rank(inputs, finding)
+    if inputs.settled_ns is not None:
+        return Saving.unknown("a replay takes all of the recording, start-up included")
     rank_trace = inputs.trace.rank(rank)
     quality = quality_of(rank_trace)
     if quality is None or not quality.trusted:

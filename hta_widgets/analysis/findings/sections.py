@@ -73,4 +73,5 @@ def ordered(judged: Iterable[Judged]) -> list[tuple[str, Judged]]:
 def _section(judged: Judged) -> str:
     if judged.rule.role in ("work", "memory"):
         return VERDICT if judged.rule.role == "work" else MEMORY
-    return RECORDING if judged.finding.severity == VERDICT else judged.saving.section
+    of_recording = judged.finding.severity == VERDICT or judged.finding.headline
+    return RECORDING if of_recording else judged.saving.section

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -65,8 +66,11 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
-    """What a step of a rank does longer than its steps do that are not unusual; "" without device work."""
+def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[int] = ()) -> Beyond:
+    """What a step of a rank does longer than `others` do, or its steps that are not unusual.
+
+    Its text is "" without device work.
+    """
     rank_trace = inputs.trace.rank(rank)
     if not rank_trace.device_span:
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
@@ -78,11 +82,14 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     parts = {name: getattr(work, name).within_each(windows) for name in _VERBS if name != "idle"}
     parts["idle"] = idle.within_each(windows)
     here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
+    if others:
+        usual = steps["iteration"].isin(others).to_numpy()
     if not usual.any():  # every step of a rank may be unusual among those of others
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
-    about = {"part": most, "iteration": iteration}
+    compared = {"others": sorted(others)} if others else {}
+    about = {"part": most, "iteration": iteration, **compared}
     text = say(
         f"; {_VERBS[most]} {{time}} longer",
         time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
@@ -100,7 +107,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
         more,
         "count",
         ranks=(rank,),
-        about={"iteration": iteration},
+        about={"iteration": iteration, **compared},
         shown=counted(more, "kernel") if many else "no",
     )
     text += say(", with {number} more" if many else ", with {number} more kernels", number=number)

@@ -1,4 +1,4 @@
-"""Start-up: idle time around driver calls that load code or set up, once, as a process does when it begins.
+"""Start-up: idle time around calls that take long once, as when a process begins or code first runs.
 
 It ends by itself and tells nothing about the steady state, so it is told apart from all other idle time.
 """
@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
-from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.analysis.idle.cold_calls import ColdCall, cold_calls
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.scope import Scope
 
@@ -39,13 +39,13 @@ class StartUp:
     """What a rank does to start up.
 
     Attributes:
-        idle: the idle time around its driver calls, whole gaps without what is in them before the recording
-            or after its last work.
-        calls: name, start and end (ns) of each driver call, longest first.
+        idle: the idle time around its calls, whole gaps without what is in them before the recording or after
+            its last work; what the data loader takes beside the calls is the loader's.
+        calls: the calls, longest first.
     """
 
     idle: Intervals
-    calls: list[tuple[str, int, int]]
+    calls: list[ColdCall]
 
     def takes(self, begin: int, end: int) -> bool:
         """Whether it takes so much of a step (ns) that the step is not a steady one."""
@@ -67,20 +67,19 @@ def start_up_of(
         steps: the complete iterations that the program marks.
     """
     idle = idle_causes(rank_trace, Scope(streams=streams, names=names), CONSECUTIVE_KERNEL_DELAY_NS)
-    rows, parts = _long_calls(rank_trace, idle)
-    rows = rows[~_recurring(rank_trace, rows, steps)]
-    if not len(rows):
+    found = _cold_calls(rank_trace, idle)
+    rows = np.array([call.row for call in found], np.int64)
+    again = _recurring(rank_trace, rows, steps)
+    found = [call for call, recurs in zip(found, again.tolist(), strict=True) if not recurs]
+    if not found:
         return None
-    waits = parts["host_sync"] | parts["host_busy"] | parts["launch_latency"]
-    calls = waits & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    rows = rows[~again]
+    calls = idle.gaps & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    calls -= idle.causes["edge"]
     around = np.unique(np.searchsorted(idle.gaps.end, calls.start, side="right"))
     gaps = Intervals(idle.gaps.start[around], idle.gaps.end[around]) - idle.causes["edge"]
-    longest_first = rows[np.argsort(-rank_trace.dur[rows], kind="stable")].tolist()
-    named = [
-        (rank_trace.names[int(rank_trace.name[row])], int(rank_trace.start[row]), int(rank_trace.end[row]))
-        for row in longest_first
-    ]
-    return StartUp(gaps, named)
+    around_calls = gaps - idle.causes["data_stall"]
+    return StartUp(calls | around_calls, sorted(found, key=lambda call: -int(rank_trace.dur[call.row])))
 
 
 @memoize_per_rank(last=_RANKS)
@@ -106,7 +105,7 @@ def _judged(rank_trace: RankTrace) -> tuple[tuple[int, ...], StartUp | None]:
 
 
 # It takes a pass over all calls, and no steps.
-_long_calls = memoize_per_rank(last=8)(long_driver_calls)
+_cold_calls = memoize_per_rank(last=8)(cold_calls)
 
 
 def _recurring(

@@ -29,6 +29,7 @@ from hta_widgets.analysis.replay.device_times import (
     rows_of_edges,
 )
 from hta_widgets.analysis.replay.groups import Group
+from hta_widgets.analysis.replay.host_edges import COPY_SLACK
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
@@ -98,7 +99,9 @@ def syncs(call: str | None, within: str | None, plan: Plan) -> None:
             return False
         return "DeviceSynchronize" not in group.name if call is None else matches(call, group.name)
 
-    plan.remove(plan.edges(waits) & inside(plan, within))
+    # what outlasts its call is taken from pageable memory meanwhile: no wait that one could leave out
+    taken = plan.edges(lambda group: group.kind == kinds.COPY) & (plan.weight < -COPY_SLACK)
+    plan.remove(plan.edges(waits) & ~taken & inside(plan, within))
 
 
 def allocator(plan: Plan) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from statistics import median
 from typing import Any, NamedTuple
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -394,3 +395,46 @@ def idle_of_replays(job: Job, stated: Stated) -> str:
             share += (piece.end - piece.start) * (inside == (stated.measure == "idle_inside_replays"))
     whole = sum(piece.end - piece.start for piece in found)
     return "" if apart(stated) else close(stated, 100.0 * share / max(whole, 1), 0.02, 1.0)
+
+
+# Holes of one length
+
+
+@check("holes_on")
+@check("holes")
+@check("hole_length")
+def holes(job: Job, stated: Stated) -> str:
+    """So many pieces in which queued work does not start are about as long as the median of the long ones."""
+    rank = job.ranks[stated.value[0]] if stated.unit == "ranks" else the_rank(job, stated)
+    lengths = sorted(end - start for start, end in windows_of(idle_of(rank, "device_wait")))
+    long = [each for each in lengths if each >= 300_000]
+    if len(long) < 6:
+        return f"only {len(long)} are long"
+    middle = median(long)
+    if stated.measure == "hole_length":
+        return close(stated, middle, 0.02)
+    equal = [each for each in long if 0.75 * middle <= each <= 1.25 * middle]
+    if 3 * sum(equal) < 1.99 * sum(lengths):
+        return "most of the time is not in such holes"
+    return close(stated, len(equal), 0.0, 0.0) if stated.measure == "holes" else ""
+
+
+@check("unequal_launches")
+@check("shortest_launch")
+@check("longest_launch")
+def unequal_launches(job: Job, stated: Stated) -> str:
+    """Kernels of the name, of one grid and block, take as short and as long."""
+    rank = the_rank(job, stated)
+    if stated.measure == "unequal_launches":
+        return "" if rank.named(str(stated.value), rank.kernels) else "there is no such kernel"
+    wanted = [
+        each
+        for each in rank.named(stated.about["name"], rank.kernels)
+        if all(_numbers(each.args.get(key)) == _numbers(stated.about[key]) for key in ("grid", "block"))
+    ]
+    times = [each.dur for each in wanted]
+    return close(stated, min(times) if stated.measure == "shortest_launch" else max(times), 0.001)
+
+
+def _numbers(said: Any) -> list[str]:
+    return re.findall(r"\d+", str(said or ""))

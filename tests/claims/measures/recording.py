@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
 from hta_widgets.kernel_names import short_kernel_name
-from tests.claims.job import Job, PlainRank, Record, length, overlap
+from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
@@ -152,38 +153,51 @@ def start_up_at_most(rank: PlainRank, about: dict[str, Any]) -> int:
 def start_up(job: Job, stated: Stated) -> str:
     """Idle time, and no more than all of it."""
     ranks = job.of(stated.ranks)
+    if stated.about.get("whole"):
+        idle = sum(rank.extent[1] - rank.extent[0] - length(rank.busy["any"]) for rank in ranks)
+        whole = sum(rank.extent[1] - rank.extent[0] for rank in ranks)
+        return at_most(stated, 100.0 * idle / whole if stated.unit == "%" else idle / len(ranks), 0.1)
     idle = sum(start_up_at_most(rank, {}) for rank in ranks)
     if stated.unit == "%":
         return at_most(stated, 100.0 * idle / sum(rank.judged_ns for rank in ranks), 0.1)
     return at_most(stated, idle / len(ranks))
 
 
-def runtime_calls(job: Job, stated: Stated, name: str) -> list[Record]:
-    return [each for each in the_rank(job, stated).events if each.category in RUNTIME and each.name == name]
+def host_calls(job: Job, stated: Stated, names: Iterable[str]) -> list[Record]:
+    rank, wanted = the_rank(job, stated), set(names)
+    return [each for thread in rank.all_threads.values() for each in thread if each.name in wanted]
 
 
 @check("start_up_call_time")
 def start_up_call_time(job: Job, stated: Stated) -> str:
-    """As long as some calls of this name of the runtime are together."""
-    times = [call.dur for call in runtime_calls(job, stated, stated.about["call"])]
-    return at_most(stated, sum(times)) if times else "it is never called"
+    """As long as some calls of these names of the host are together."""
+    times = [call.dur for call in host_calls(job, stated, stated.about["calls"])]
+    return at_most(stated, sum(times)) if times else "they are never called"
 
 
 @check("start_up_calls")
 def start_up_calls(job: Job, stated: Stated) -> str:
     """No more than there are."""
-    return at_most(stated, len(runtime_calls(job, stated, stated.about["call"])), 0.0)
+    return at_most(stated, len(host_calls(job, stated, stated.about["calls"])), 0.0)
 
 
-@check("longest_driver_call")
-def longest_driver_call(job: Job, stated: Stated) -> str:
+@check("cold_call")
+def cold_call(job: Job, stated: Stated) -> str:
     """The device is idle in a part of the longest call of this name."""
-    calls = runtime_calls(job, stated, str(stated.value))
+    calls = host_calls(job, stated, [str(stated.value)])
     if not calls:
         return "it is never called"
     longest = max(calls, key=lambda call: call.dur)
     idle = subtract([longest.window], the_rank(job, stated).busy["any"])
     return "" if 10 * length(idle) >= longest.dur else f"the device is idle for {length(idle)} ns of it"
+
+
+@check("compiled")
+def compiled(job: Job, stated: Stated) -> str:
+    """A kernel of this short name runs, or a call of this name asks for it."""
+    rank = the_rank(job, stated)
+    names = {short_kernel_name(each.name) for each in rank.kernels} | {each.name for each in rank.events}
+    return "" if stated.value in names else "there is no such kernel and no such call"
 
 
 @check("start_up_in")
@@ -214,6 +228,57 @@ def wait_for_earlier_work(job: Job, stated: Stated) -> str:
     if stated.unit == "ns":
         return at_most(stated, max((call.dur for call in calls), default=0))
     return "" if calls else "it never waits"
+
+
+# What is recorded outside of the judged time
+
+
+def outside_of(rank: PlainRank, stated: Stated) -> list[Window]:
+    """What is recorded before and after what is judged, or, where that follows start-up, the device work."""
+    whole = (min(each.start for each in rank.events), max(each.end for each in rank.events))
+    judged = [*rank.windows, *([rank.extent] if rank.work and not rank.judged_steps else [])]
+    return subtract([whole], [(min(start for start, _ in judged), max(end for _, end in judged))])
+
+
+@check("recorded")
+def recorded(job: Job, stated: Stated) -> str:
+    """From the first event to the end of the last."""
+    events = the_rank(job, stated).events
+    return close(stated, max(each.end for each in events) - min(each.start for each in events), 0.001)
+
+
+@check("apart")
+@check("apart_side")
+@check("apart_calls")
+@check("apart_in_call")
+@check("apart_most_in")
+def outside(job: Job, stated: Stated) -> str:
+    """Recorded time that is not judged: all, before, without a call of the program, in a call."""
+    rank = the_rank(job, stated)
+    apart = outside_of(rank, stated)
+    if stated.measure == "apart_side":
+        begin, whole = min(each.start for each in rank.events), length(apart)
+        before = length(apart[:1]) if apart[0][0] == begin else 0
+        side = "before" if before >= 0.89 * whole else "after" if before <= 0.11 * whole else "around"
+        return "" if stated.value == side else f"{before} of {whole} ns lie before"
+    if stated.measure == "apart":
+        return close(stated, length(apart), 0.01)
+    if stated.measure == "apart_calls":
+        own = [each for each in rank.events if each.category != "trace"]
+        calls = [(min(each.start for each in own), max(each.end for each in own))]
+        return close(stated, length(subtract(apart, calls)), 0.01)
+    name = str(stated.about.get("call", stated.value))
+    open_ = union(each.window for each in rank.named(name))
+    inside = sum(length(overlap(open_, window)) for window in apart)
+    if stated.unit == "name":
+        return "" if 2 * inside >= length(apart) else f"it is open for {inside} ns"
+    return at_most(stated, inside)
+
+
+@check("judged_time")
+def judged_time(job: Job, stated: Stated) -> str:
+    """The longest of the ranks."""
+    return close(stated, max(rank.judged_ns for rank in job.ranks.values()), 0.01)
 
 
 # Steps
@@ -282,7 +347,14 @@ def longer_than_usual(job: Job, stated: Stated) -> str:
     """No more than the whole step is longer, and a tenth of it."""
     times = {key: end - start for key, (start, end) in step_times(job, stated.ranks[0]).items()}
     own = times[stated.ranks[0], stated.about["iteration"]]
-    return at_most(stated, own - median(times.values()) + 0.1 * own)
+    return at_most(stated, own - median(others_of(stated, times)) + 0.1 * own)
+
+
+def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
+    """Those of the steps that a step is compared with; by step, or by rank and step."""
+    chosen = stated.about.get("others")
+    steps = {key: key[1] if isinstance(key, tuple) else key for key in values}
+    return [value for key, value in values.items() if chosen is None or steps[key] in chosen]
 
 
 @check("more_kernels_than_usual")
@@ -291,5 +363,31 @@ def more_kernels_than_usual(job: Job, stated: Stated) -> str:
     rank, counts = the_rank(job, stated), {}
     for (_, step), window in step_times(job, stated.ranks[0]).items():
         counts[step] = sum(bool(overlap([window], each.window)) for each in rank.kernels)
-    more = counts[stated.about["iteration"]] - median(counts.values())
-    return close(stated, more, 0.1, 0.02 * median(counts.values()) + 2.0)
+    usual = median(others_of(stated, counts))
+    return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
+
+
+@check("steps_of_two_lengths")
+@check("complete_steps")
+@check("long_steps")
+@check("long_step_time")
+@check("short_step_time")
+@check("beyond_short_steps")
+@check("longest_step")
+def steps_of_two_lengths(job: Job, stated: Stated) -> str:
+    """Steps that take as long as a limit or longer, and the others: how many, how long, how much longer."""
+    rank = (stated.ranks or stated.value)[0]
+    times = {step: end - start for (_, step), (start, end) in step_times(job, rank).items()}
+    if stated.measure == "longest_step":
+        return at_most(Stated("", max(times.values()), "ns"), times[stated.value[0]] * 1.0001)
+    if stated.measure in ("steps_of_two_lengths", "complete_steps"):
+        return "" if stated.unit == "ranks" else at_most(stated, len(times), 0.0)
+    limit = stated.about["limit_ns"]
+    long = [time for time in times.values() if time >= limit]
+    short = [time for time in times.values() if time < limit]
+    if stated.measure == "long_steps":
+        return close(stated, len(long), 0.0, 1.0)
+    if stated.measure == "beyond_short_steps":
+        beyond = sum(time - median(short) for time in long)
+        return at_most(stated, 100.0 * beyond / sum(times.values()), 0.5)
+    return close(stated, median(long if stated.measure == "long_step_time" else short), 0.01)

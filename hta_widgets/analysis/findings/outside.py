@@ -1,0 +1,144 @@
+"""A recording most of which is not judged: what lies before the first device work, and after the last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, say
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import place_claim
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
+from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.formatting import brief, duration
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["outside"]
+
+_MOST, _NEARLY_ALL = 0.5, 0.9
+_LEAST_NS: Final = 1_000_000
+_RULE: Final = Rule("outside", MAIN_QUESTION, "Time outside of what is judged", lambda inputs: None, "aside")
+
+
+def outside(inputs: Inputs) -> Found | None:
+    """That most of what a rank records lies outside the judged time, and what its host does there."""
+    if inputs.asked != Scope(ranks=inputs.asked.ranks):
+        return None
+    found = [_ends(inputs, rank) for rank in inputs.trace.ranks_of(inputs.asked)]
+    most = max((each for each in found if each), key=lambda each: each.apart.length, default=None)
+    if most is None or not (inputs.trace.rank(most.rank).device_span or hosts_of(inputs)):
+        return None  # then nothing is judged
+    return _found(inputs, most)
+
+
+class _Ends(NamedTuple):
+    """What a rank records before the judged time, and after it: most of all that it records."""
+
+    rank: int
+    whole_ns: int
+    before: Intervals
+    after: Intervals
+
+    @property
+    def apart(self) -> Intervals:
+        return self.before | self.after
+
+    @property
+    def side(self) -> str:
+        """Where nine tenths of it lie."""
+        least = _NEARLY_ALL * self.apart.length
+        return (
+            "before" if self.before.length >= least else "after" if self.after.length >= least else "around"
+        )
+
+
+def _ends(inputs: Inputs, rank: int) -> _Ends | None:
+    rank_trace = inputs.trace.rank(rank)
+    windows = rank_trace.windows(Scope() if inputs.settled_ns is not None else inputs.scope)
+    if not len(windows):
+        return None
+    begin, end = rank_trace.extent
+    first, last = int(windows[0, 0]), int(windows[-1, 1])
+    before, after = (Intervals.union([low], [max(low, high)]) for low, high in ((begin, first), (last, end)))
+    found = _Ends(rank, end - begin, before, after)
+    return found if found.apart.length >= max(_MOST * found.whole_ns, _LEAST_NS) else None
+
+
+def _found(inputs: Inputs, ends: _Ends) -> Found:
+    rank, apart, ranks = ends.rank, ends.apart, (ends.rank,)
+    rank_trace = inputs.trace.rank(rank)
+    own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
+    place, there_ns = _place(rank_trace, apart)
+    headline = (
+        f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} what is judged"
+    )
+    where = NOTHING_SAID
+    if 2 * own.length >= apart.length:
+        where = say(
+            " For {time} of it the program records no call: the profiler starts or ends.",
+            time=Claim("apart_calls", own.length, "ns", "", ranks),
+        )
+        headline += ", while the profiler starts or ends"
+    elif place:
+        where = say(
+            " The host is in {place} for {time} of it.",
+            place=place_claim("apart_most_in", place, rank),
+            time=Claim("apart_in_call", there_ns, "ns", "", ranks, {"call": place}),
+        )
+        doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
+        headline += f", {duration(there_ns)} of that in {doing}"
+    text = say(
+        "{apart} of {whole} recorded lie {side} what is judged.{where}",
+        apart=Claim("apart", apart.length, "ns", "", ranks),
+        whole=Claim("recorded", ends.whole_ns, "ns", "", ranks),
+        side=Claim("apart_side", ends.side, "name", "", ranks),
+        where=where,
+    )
+    finding = Finding(
+        apart.length,
+        0.0,
+        text,
+        "Start the profiler after the set-up, and record whole steps: torch.profiler.schedule(wait=1, "
+        "warmup=3, active=5).",
+        "",
+        Evidence(rank if len(inputs.trace.ranks) > 1 else None, event_rank=rank, span=apart.longest),
+        severity="note",
+        headline=headline,
+    )
+    return Found(_RULE, finding)
+
+
+def _calls(rank_trace: RankTrace) -> tuple[int, int]:
+    """From the first event of the program to its last."""
+    rows = rank_trace.event_class != EventClass.OTHER
+    if not rows.any():
+        return rank_trace.extent
+    return int(rank_trace.start[rows].min()), int(rank_trace.end[rows].max())
+
+
+def _place(rank_trace: RankTrace, apart: Intervals) -> tuple[str, int]:
+    """The narrowest calls of the host that are open in half of a time and more, by name; "" if none are."""
+    host = ~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.event_class != EventClass.OTHER)
+    rows = np.flatnonzero(host & (rank_trace.dur >= _LEAST_NS // 10))
+    inside = apart.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
+    time, whole = np.zeros((2, max(len(rank_trace.names), 1)), np.int64)
+    np.add.at(time, rank_trace.name[rows], inside)
+    np.add.at(whole, rank_trace.name[rows], rank_trace.dur[rows])
+    loops = set(rank_trace.iterations["label"])
+    found = [
+        (int(whole[code]), rank_trace.names[code], int(time[code]))
+        for code in np.flatnonzero(time >= _MOST * apart.length).tolist()
+        if rank_trace.names[code] not in loops
+    ]
+    _, name, ns = min(found, default=(0, "", 0))
+    return name, min(ns, apart.length)

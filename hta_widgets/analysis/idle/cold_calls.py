@@ -1,0 +1,162 @@
+"""Calls that take long because code runs for the first time, while the device waits for them.
+
+Three kinds: calls of the driver that load a module, create a context or handle, map memory; compilers, of
+which the recording holds Python frames or annotations; and operators whose first call takes many times as
+long as all others, as when a library searches for its fastest algorithm or compiles without being recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["COMPILES", "LONG_NS", "ColdCall", "cold_calls"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LONG_NS: Final = 1_000_000
+"""A call of the runtime returns in microseconds unless it waits for the device. One that lasts this long
+while the device is idle does something else: it loads a module, creates a context or handle, maps memory."""
+
+_DRIVER = re.compile(r"(?:cuda|hip|cu|musa|cnrt)[A-Z]")
+COMPILES: Final = re.compile(
+    r"\(dynamo_timed\)$|^(?:nvrtc|hiprtc)CompileProgram"
+    r"|(?:^|/)torch/_dynamo/convert_frame\.py\(\d+\): "
+    r"|(?:^|/)torch/_inductor/[\w/]+\.py\(\d+\): (?:\w*(?:compile(?!d)|autotune)\w*|codegen\w*|benchmark\w*)$"
+    r"|(?:^|/)triton/[\w/]+\.py\(\d+\): (?:_?benchmark\w*|ast_to_ttir|make_\w+)$"
+    r"|(?:jit|compiler)[\w/]*\.py\(\d+\): build\w*$"
+    r"|(?<!\bre)(?<!sre_compile)(?<!re/__init__)\.py\(\d+\): "
+    r"(?:_?(?:do_|jit_|nvrtc_|hiprtc_)?compile(?:_(?:inner|kernel|module|fx|fx_inner|and_load|program|source))?"
+    r"|build_and_load|do_bench\w*|_bench|benchmark_all_configs)$"
+)
+"""Calls that run when something is compiled, or the fastest of several compiled kernels is searched for; what
+only calls compiled code, such as `eval_frame._fn`, is none."""
+_FIRST = re.compile(
+    r"^aten::(?:(?:cudnn_|miopen_|_)?conv\w*|_?mm|addmm|bmm|baddbmm|linear|matmul|_scaled\w+|_?fft\w*|linalg\w*)$"
+    r"|^(?!aten::|autograd::|c10d::|torch::|record_param)\w+::\w+$"
+)
+"""Operators of libraries that prepare kernels at their first call."""
+_TIMES, _OTHERS, _NEXT = 20, 3, 5
+"""So many times the median of so many other calls, and of the next longest one."""
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:torch|triton|site-packages|dist-packages|lib/python[\d.]+)/|^<|^[\w.]+\(\d+\)"
+)
+
+
+_PART: Final = 5
+"""A call is no more than those inside it if one part in so many of its wait is theirs."""
+
+
+class ColdCall(NamedTuple):
+    """A call that takes long once.
+
+    Attributes:
+        row: of the call. kind: "driver", "compiler" or "first".
+        about: what is compiled, a kernel or what asks for it, "" if that is unknown; else the call's name.
+    """
+
+    row: int
+    kind: str
+    about: str
+
+
+def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
+    """The calls of the three kinds in which the device is idle for a millisecond or more at a time, by start.
+
+    What lies in another one of them is a part of that.
+
+    Args:
+        rank_trace: the rank.
+        idle: its idle time.
+    """
+    waits = idle.causes["host_sync"] | idle.causes["host_busy"] | idle.causes["launch_latency"]
+    rows = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur >= LONG_NS))
+    runtime = rank_trace.event_class[rows] == EventClass.RUNTIME
+    kinds = {
+        "compiler": rows[_of_names(rank_trace, rows, COMPILES.search)],
+        "driver": rows[runtime & _of_names(rank_trace, rows, _DRIVER.match)],
+        "first": np.array(_first_calls(rank_trace, rows), np.int64),
+    }
+    found: list[ColdCall] = []
+    for kind, chosen in kinds.items():
+        before = np.array([call.row for call in found], np.int64)
+        known = Intervals.union(rank_trace.start[before], rank_trace.end[before])
+        found += _of_kind(rank_trace, kind, chosen, waits, known)
+    return sorted(found, key=lambda call: int(rank_trace.start[call.row]))
+
+
+def _of_kind(
+    rank_trace: RankTrace, kind: str, rows: Int64, waits: Intervals, known: Intervals
+) -> Iterator[ColdCall]:
+    """The outermost of these calls that the device waits for, but for what lies in calls that are known.
+
+    A call around known ones is another one only if most of its time is not theirs.
+    """
+    until: dict[int, int] = {}
+    for row in rows[np.lexsort((-rank_trace.dur[rows], rank_trace.start[rows]))].tolist():
+        begin, end = int(rank_trace.start[row]), int(rank_trace.end[row])
+        thread = int(rank_trace.thread[row])
+        inside = waits.clip(begin, end)
+        if _PART * known.clip(begin, end).length >= inside.length:
+            continue
+        if begin < until.get(thread, begin) or int((inside.end - inside.start).max(initial=0)) < LONG_NS:
+            continue
+        until[thread] = end
+        name = rank_trace.names[int(rank_trace.name[row])]
+        yield ColdCall(row, kind, _compiled(rank_trace, row) if kind == "compiler" else name)
+
+
+def _of_names(rank_trace: RankTrace, rows: Int64, is_wanted: Callable[[str], object]) -> Bool:
+    """Whether each row has such a name; names are many, those of long calls are few."""
+    codes, code = np.unique(rank_trace.name[rows], return_inverse=True)
+    wanted = np.array([bool(is_wanted(rank_trace.names[each])) for each in codes.tolist()], np.bool_)
+    return wanted[code] if len(rows) else np.zeros(0, np.bool_)
+
+
+def _first_calls(rank_trace: RankTrace, long: Int64) -> list[int]:
+    """The first calls of operators that take far longer than all others of their name."""
+    operators = rank_trace.event_class == EventClass.HOST_OP
+    long = long[operators[long]]
+    found = []
+    for code in np.unique(rank_trace.name[long[_of_names(rank_trace, long, _FIRST.match)]]).tolist():
+        rows = np.flatnonzero(operators & (rank_trace.name == code))
+        rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+        others = rank_trace.dur[rows[1:]]
+        own = int(rank_trace.dur[rows[0]])
+        if len(others) >= _OTHERS and own >= max(_TIMES * np.median(others), _NEXT * others.max()):
+            found.append(int(rows[0]))
+    return found
+
+
+def _compiled(rank_trace: RankTrace, row: int) -> str:
+    """What a call compiles: the kernel that the library around it launches next there; else who asks."""
+    begin, end = rank_trace.start[row], rank_trace.end[row]
+    mine = (rank_trace.thread == rank_trace.thread[row]) & ~rank_trace.is_device
+    around = np.flatnonzero(mine & (rank_trace.start <= begin) & (rank_trace.end >= end))
+    names = [
+        (outer, name)
+        for outer in around[np.argsort(rank_trace.dur[around], kind="stable")].tolist()
+        if not COMPILES.search(name := rank_trace.names[int(rank_trace.name[outer])])
+    ]
+    if names and _LIBRARY.search(names[0][1]):
+        inside = mine & (rank_trace.start >= end) & (rank_trace.end <= rank_trace.end[names[0][0]])
+        work = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.launch, np.flatnonzero(inside)))
+        if len(work):
+            first = int(work[rank_trace.start[rank_trace.launch[work]].argmin()])
+            return short_kernel_name(rank_trace.names[int(rank_trace.name[first])])
+    steps = set(rank_trace.iterations["label"])
+    return next((name for _, name in names if not _LIBRARY.search(name) and name not in steps), "")

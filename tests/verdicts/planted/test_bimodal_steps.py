@@ -1,0 +1,63 @@
+"""Steps of two lengths, most of which are long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hta_widgets.analysis.findings import overview
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import US, Program
+
+
+def steps(*lengths: int) -> Program:
+    """The host takes so long (100 us) in each step before it launches."""
+    program = Program()
+    for number, length in enumerate(lengths, start=1):
+        with program.step(number):
+            program.operator("aten::prepare", length * 100 * US)
+            for _ in range(20):
+                program.launch(100 * US)
+            program.synchronise()
+    return program
+
+
+def judged(program: Program, folder: Path) -> pd.DataFrame:
+    trace = program.open(folder)
+    found = overview(trace)
+    assert not list(map(str, faults_of(trace, found[found["topic"] == "bimodal_steps"])))
+    return found.set_index("topic")
+
+
+def test_most_steps_are_long(tmp_path: Path) -> None:
+    row = judged(steps(30, 2, 31, 30, 2, 29, 30, 30, 2, 31, 30, 2), tmp_path).loc["bimodal_steps"]
+    assert "8 of 12 take some 5.0" in row["text"] and "the others 2.23 ms" in row["text"]
+    assert "the device is idle 2." in row["text"]
+    assert row["share_pct"] == pytest.approx(100 * 8 * 2.8 / (8 * 5.04 + 4 * 2.24), abs=1.5)
+
+
+def test_regular_short_steps_are_told_as_regular(tmp_path: Path) -> None:
+    row = judged(steps(*[30, 30, 2] * 4), tmp_path).loc["bimodal_steps"]
+    assert "A short one comes every 3 steps" in row["suggestion"]
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        (30, 30, 2, 30, 30, 30, 30, 30, 30),  # one short step
+        (2, 2, 2, 2, 2, 2, 30, 2, 2, 30),  # few long ones: these are unusual
+        (2, 6, 10, 14, 18, 22, 26, 30, 34),  # all lengths
+        (30, 29, 30, 28, 29, 30, 28, 29),  # hardly longer
+        (30, 2, 30, 2),  # too few to tell
+    ],
+)
+def test_other_steps_are_of_no_two_lengths(lengths: tuple[int, ...], tmp_path: Path) -> None:
+    assert "bimodal_steps" not in judged(steps(*lengths), tmp_path).index
+
+
+def test_without_marked_steps_nothing_is_said(tmp_path: Path) -> None:
+    program = steps(*[30, 30, 2] * 4)
+    program.events = [event for event in program.events if not event["name"].startswith("ProfilerStep")]
+    assert "bimodal_steps" not in judged(program, tmp_path).index

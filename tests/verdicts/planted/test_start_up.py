@@ -1,0 +1,269 @@
+"""Programs that compile, load or search once: that is start-up, named, and what follows is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hta_widgets.analysis.findings import overview, sentence
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import MS, US, Program
+
+Body = Callable[[Program, int], None]
+
+
+def steady(program: Program, kernels: int = 10) -> None:
+    """The device works 3 of 4 parts of the time."""
+    for _ in range(kernels):
+        program.operator("aten::slow_op", 80 * US)
+        program.launch(240 * US)
+        program.synchronise()
+
+
+def marked(cold: Callable[[Program], None], every: bool = False) -> Program:
+    """Six steps, of which the first one, or each, begins cold."""
+    program = Program()
+    program.launch(50 * US)
+    program.synchronise()
+    for number in range(1, 7):
+        with program.step(number):
+            if every or number == 1:
+                cold(program)
+            steady(program)
+    return program
+
+
+def unmarked(cold: Callable[[Program], None]) -> Program:
+    """As much work without marks."""
+    program = Program()
+    program.launch(50 * US)
+    program.synchronise()
+    cold(program)
+    steady(program, 60)
+    return program
+
+
+def frame(program: Program, name: str, number: int, parent: int = 0) -> object:
+    return program.inside("python_function", name, **{"Python id": number, "Python parent id": parent})
+
+
+def triton(program: Program) -> None:
+    """A kernel is compiled as it is first launched."""
+    with (
+        frame(program, "vllm/fused_moe.py(120): invoke_fused_moe_kernel", 1),
+        frame(program, "triton/runtime/jit.py(708): run", 2, 1),
+    ):
+        with frame(program, "triton/compiler/compiler.py(226): compile", 3, 2):
+            program.silence(30 * MS)
+        program.launch(100 * US, "fused_moe_kernel")
+
+
+def dynamo(program: Program) -> None:
+    with program.inside("python_function", "nn.Module: Decoder_0", **{"Python id": 4}):
+        program.silence(1 * US)
+        with program.inside("user_annotation", "_compile.compile_inner (dynamo_timed)"):
+            program.silence(10 * MS)
+            with program.inside("user_annotation", "inductor_compile (dynamo_timed)"):
+                program.silence(15 * MS)
+        program.launch(100 * US)
+
+
+def calls_compiled_code(program: Program) -> None:
+    """Frames that are open whenever compiled code runs."""
+    with frame(program, "torch/_dynamo/eval_frame.py(738): _fn", 5):
+        with frame(program, "torch/_inductor/compile_fx.py(332): run", 6, 5):
+            program.silence(30 * MS)
+        program.launch(100 * US)
+
+
+def searches(others: int = 40, first: int = 30 * MS, other: int = 300 * US) -> Callable[[Program], None]:
+    def cold(program: Program) -> None:
+        for place in range(others + 1):
+            with program.inside("cpu_op", "aten::conv2d"):
+                program.silence(first if place == 0 else other)
+                program.launch(300 * US)
+        program.synchronise()
+
+    return cold
+
+
+def loads_beside(program: Program) -> None:
+    """In one gap the loader takes 20 ms, and a driver call 10 ms."""
+    program.load(20 * MS)
+    program.driver("cudaFree", 10 * MS)
+    program.launch(100 * US)
+
+
+def judged(program: Program, folder: Path) -> pd.DataFrame:
+    trace = program.open(folder)
+    found = overview(trace)
+    own = found[found["topic"].isin(("start_up", "outside"))]
+    assert not list(map(str, faults_of(trace, own)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cold", "said"),
+    [
+        (triton, "compiling fused_moe_kernel (30.0 ms)"),
+        (dynamo, "compiling nn.Module: Decoder_0 (25.0 ms)"),
+        (searches(), "the first call of aten::conv2d (30.0 ms)"),
+    ],
+)
+def test_it_is_named_and_left_out_of_steady_steps(
+    cold: Callable[[Program], None], said: str, tmp_path: Path
+) -> None:
+    found = judged(marked(cold), tmp_path).set_index("topic")
+    row = found.loc["start_up"]
+    assert f"the device waits, once, for {said}" in row["text"].replace("The device", "the device")
+    assert "Iteration 1 holds start-up" in row["text"]
+    assert found.loc["idle_host", "share_pct"] == pytest.approx(100 * 80 / 338, abs=3)
+    assert found["steps"].dropna().eq(5).all()
+
+
+@pytest.mark.parametrize(
+    ("cold", "what"),
+    [
+        (triton, "compiling fused_moe_kernel"),
+        (dynamo, "compiling nn.Module: Decoder_0"),
+        (lambda program: program.driver("cudaModuleLoadData", 30 * MS), "cudaModuleLoadData"),
+    ],
+)
+def test_without_marked_steps_what_follows_is_judged(
+    cold: Callable[[Program], None], what: str, tmp_path: Path
+) -> None:
+    found = judged(unmarked(cold), tmp_path)
+    assert found["topic"].iloc[0] == "start_up" and what in found["text"].iloc[0]
+    assert sentence(found).startswith("Start-up takes ") and f"mostly {what}; in the rest, " in sentence(
+        found
+    )
+    late = found.set_index("topic").loc["idle_host"]
+    assert late["share_pct"] == pytest.approx(100 * 80 / 338, abs=3)
+    assert "of the time after start-up" in late["text"]
+    assert late["section"] == "unknown" and "start-up included" in late["saving"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        marked(triton, every=True),
+        marked(calls_compiled_code),
+        marked(searches(others=2)),  # too few to tell
+        marked(searches(first=5 * MS)),  # no more than 17 times as long
+    ],
+    ids=["in every step", "compiled code runs", "few calls", "hardly longer"],
+)
+def test_what_is_no_start_up(program: Program, tmp_path: Path) -> None:
+    assert "start_up" not in set(judged(program, tmp_path)["topic"])
+
+
+def test_what_the_loader_takes_beside_it_is_the_loaders(tmp_path: Path) -> None:
+    program = Program()
+    with program.step(1):
+        program.launch(50 * US)
+        program.synchronise()
+        loads_beside(program)
+        steady(program, 200)
+    shares = judged(program, tmp_path).set_index("topic")["cost_ns"]
+    assert shares["start_up"] == pytest.approx(10 * MS, rel=0.02)
+    assert shares["data_stall"] == pytest.approx(20 * MS, rel=0.02)
+
+
+def test_nothing_is_judged_where_hardly_anything_follows(tmp_path: Path) -> None:
+    program = Program()
+    program.launch(50 * US)
+    program.synchronise()
+    triton(program)
+    steady(program, 10)
+    found = judged(program, tmp_path)
+    assert found["topic"].iloc[0] == "start_up" and "idle_host" not in set(found["topic"])
+    assert found["title"].iloc[0] == "Starting up, compiling fused_moe_kernel,"
+    assert found["text"].str.contains("The trace has no steady state").any()
+
+
+# -- before the first device work, and after the last ---------------------------------------------------
+
+
+def around(before: int, after: int, doing: str = "aten::empty_strided") -> Program:
+    """A program of 20 ms on the device, and what its host does before and after it."""
+    program = Program()
+    program.operator(doing, before)
+    steady(program, 60)
+    program.operator("save", after)
+    return program
+
+
+def profiler(ts: str, dur: int) -> dict[str, object]:
+    """The profiler's own span."""
+    name = "PyTorch Profiler"
+    own = {"ph": "X", "cat": "Trace", "name": f"{name} (0)", "pid": "Spans", "tid": name, "args": {}}
+    return {**own, "ts": ts, "dur": dur}
+
+
+def test_what_lies_before_the_first_kernel_comes_first(tmp_path: Path) -> None:
+    found = judged(around(60 * MS, MS), tmp_path)
+    row = found.iloc[0]
+    assert row["topic"] == "outside" and "The host is in aten::empty_strided for 60.0 ms" in row["text"]
+    assert sentence(found).startswith("61.")
+    assert "60.0 ms of that in aten::empty_strided; in the rest, waiting for the host" in sentence(found)
+
+
+def test_a_loader_is_named_as_one(tmp_path: Path) -> None:
+    loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    assert "60.0 ms of that in the data loader" in sentence(judged(around(60 * MS, MS, loader), tmp_path))
+
+
+def test_after_the_last_kernel(tmp_path: Path) -> None:
+    found = judged(around(MS, 60 * MS), tmp_path)
+    assert "60.0 ms of that in save" in sentence(found)
+
+
+def test_little_of_it_is_not_worth_a_word(tmp_path: Path) -> None:
+    assert "outside" not in set(judged(around(5 * MS, 5 * MS), tmp_path)["topic"])
+
+
+def test_the_profilers_own_time_is_told_apart(tmp_path: Path) -> None:
+    program = around(MS, MS)
+    first = min(float(event["ts"]) for event in program.events)
+    own = {
+        "ph": "X",
+        "cat": "Trace",
+        "name": "PyTorch Profiler (0)",
+        "pid": "Spans",
+        "tid": "PyTorch Profiler",
+    }
+    program.events.append({**own, "ts": f"{first:.3f}", "dur": 200 * MS, "args": {}})
+    found = judged(program, tmp_path)
+    assert "the profiler starts or ends" in found["text"].iloc[0]
+    assert "while the profiler starts or ends; in the rest" in sentence(found)
+
+
+def test_a_pause_between_two_recordings_is_not_outside(tmp_path: Path) -> None:
+    program = Program()
+    for begin in (1, 4):
+        for number in range(begin, begin + 3):
+            with program.step(number):
+                steady(program)
+        program.silence(200 * MS)
+    assert "outside" not in set(judged(program, tmp_path)["topic"])
+
+
+def test_a_host_alone_is_judged_from_its_first_call_to_its_last(tmp_path: Path) -> None:
+    program = Program()
+    first = program.now
+    for _ in range(100):
+        program.operator("aten::mm", 100 * US)
+    own = {
+        "ph": "X",
+        "cat": "Trace",
+        "name": "PyTorch Profiler (0)",
+        "pid": "Spans",
+        "tid": "PyTorch Profiler",
+    }
+    program.events.append({**own, "ts": f"{first / 1000:.3f}", "dur": 500 * MS, "args": {}})
+    found = judged(program, tmp_path).set_index("topic")
+    assert found.loc["host_operators", "share_pct"] == pytest.approx(100)
+    assert "host_outside" not in found.index and "outside" in found.index
