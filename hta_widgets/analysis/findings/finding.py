@@ -63,7 +63,7 @@ class Finding:
             something, or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
             a rule says otherwise.
-        title: of this finding, where it says more than the rule's.
+        title, headline: of this finding, where they say more than the rule's.
     """
 
     cost_ns: int
@@ -81,6 +81,7 @@ class Finding:
     only_if_saved: bool = False
     severity: Severity | None = None
     title: str = ""
+    headline: str = ""
 
     def share_on(self, rank: int) -> float:
         """What it costs on this rank, in % of its time."""

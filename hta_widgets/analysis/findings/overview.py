@@ -153,7 +153,7 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
         "part_of": judged.part_of,
         "role": rule.role,
         "title": finding.title or rule.title,
-        "headline": rule.headline,
+        "headline": finding.headline or rule.headline,
         "cost_ns": finding.cost_ns,
         "share_pct": finding.share_pct,
         "text": str(finding.text),

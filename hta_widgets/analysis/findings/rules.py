@@ -8,6 +8,7 @@ from hta_widgets.analysis.findings import (
     attention_rules,
     communication_rules,
     compute_rules,
+    compute_verdict,
     copy_rules,
     ddp_rules,
     device_rules,
@@ -67,6 +68,7 @@ RULES: Final[tuple[Rule, ...]] = (
     recomputation_rule.RULE,
     slow_steps.RULE,
     drift_rules.RULE,
+    compute_verdict.RULE,
     *verdict_rules.RULES,
     *memory_rules.RULES,
 )

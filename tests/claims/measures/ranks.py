@@ -516,6 +516,12 @@ def exposed_transfers(job: Job, stated: Stated) -> str:
     )
 
 
+@time_of("communicating")
+def communicating(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Communication runs, whatever else does."""
+    return rank.within([each.window for each in communication(rank)])
+
+
 @check("hidden_communication")
 def hidden_communication(job: Job, stated: Stated) -> str:
     ranks = job.of(stated.ranks)
