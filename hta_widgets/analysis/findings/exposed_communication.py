@@ -77,7 +77,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     exposed = frame["exposed_communication_ns"]
     of_stages = bubble(inputs)
     try:
-        waited = inputs.late.groupby("rank")["waited_ns"].sum().reindex(frame.index, fill_value=0)
+        waited = _known_waiting(inputs.late).reindex(frame.index, fill_value=0)
     except MissingDataError:  # waiting and sending cannot be distinguished: all of it counts
         waited = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed
     lost = int((exposed - waited).clip(lower=0).sum())
@@ -86,7 +86,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
     about = "exposed_transfers" if waited.any() else "exposed_communication"
     beyond, first = ", the waiting for other ranks aside" if waited.any() else "", ""
-    if 2 * int(inputs.unclear.sum()) > lost:
+    if 2 * (int(inputs.unclear.sum()) + _of_unknown(inputs)) > lost:
         beyond, first = ", waiting for other ranks included", _whom_to_ask(inputs)
     kind: Said = ""
 
@@ -126,6 +126,25 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         lost=found,
         severity=severity,
     )
+
+
+def _of_unknown(inputs: Inputs) -> int:
+    """How long ranks wait for ranks that are not known, where that is most of their waiting, ns."""
+    try:
+        late = inputs.late
+    except MissingDataError:
+        return 0
+    return int(late["waited_ns"].sum()) - int(_known_waiting(late).sum())
+
+
+def _known_waiting(late: pd.DataFrame) -> pd.Series[int]:
+    """How long each rank waits for a rank that is known, which is another finding; else all of it, or none.
+
+    Most of it for unknown ranks is no finding but this one.
+    """
+    of_rank = late.groupby("rank")[["waited_ns", "unfollowed_ns"]].sum()
+    unknown = 2 * int(of_rank["unfollowed_ns"].sum()) > int(of_rank["waited_ns"].sum())
+    return of_rank["waited_ns"] - of_rank["unfollowed_ns"] * unknown
 
 
 def _earlier(inputs: Inputs) -> str:

@@ -329,6 +329,14 @@ def begins_later(job: Job, stated: Stated) -> str:
     return close(stated, min(first[rank] for rank in stated.ranks) - median(others), 0.01, 2_000.0)
 
 
+@check("enters_later")
+def enters_later(job: Job, stated: Stated) -> str:
+    """By how much the first judged step begins later than on the others."""
+    first = {number: rank.windows[0][0] for number, rank in job.ranks.items() if rank.windows}
+    others = [start for rank, start in first.items() if rank not in stated.ranks]
+    return close(stated, min(first[rank] for rank in stated.ranks) - median(others), 0.01, 2_000.0)
+
+
 @check("longer")
 def longer(job: Job, stated: Stated) -> str:
     """Beyond the median of the others, on average."""
