@@ -55,7 +55,7 @@ class LateRanks:
     @property
     def began_late(self) -> bool:
         """They were late when the recording began."""
-        return self.longer.index[:1].isin(["starting", "entering"]).any()
+        return bool(self.longer.index[:1].isin(["starting", "entering"]).any())
 
     @property
     def cost_ns(self) -> int:
