@@ -15,7 +15,6 @@ import pytest
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.findings import straggler
 from hta_widgets.analysis.findings.device_rules import memory_copies
-from hta_widgets.analysis.findings.exposed_communication import _known_waiting
 from hta_widgets.analysis.findings.imbalance import _whom
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.merging import merged
@@ -262,12 +261,6 @@ def test_a_rank_with_most_of_the_waiting_is_not_none() -> None:
         {"iteration": [0] * 3, "rank": [0, 1, 2], "waited_ns": [MS] * 3, "blamed_ns": [MS] * 3}
     )
     assert str(_whom(late, [])).startswith("No rank stands out: rank 0")
-
-
-@pytest.mark.parametrize("unknown", [MS, 9 * MS])
-def test_waiting_for_ranks_that_are_not_known_stays_with_communication(unknown: int) -> None:
-    late = pd.DataFrame({"rank": [0, 1], "waited_ns": [10 * MS, 0], "unfollowed_ns": [unknown, 0]})
-    assert _known_waiting(late).tolist() == [10 * MS if unknown == MS else MS, 0]
 
 
 @pytest.mark.parametrize("play", [Play(lengths(4, 8, grids=True)), Play(pipeline(one(4, 1, SLOW)))])
