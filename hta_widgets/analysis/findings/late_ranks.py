@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -160,7 +160,14 @@ def _entering(inputs: Inputs, ranks: list[int], parts: pd.DataFrame, cost: int) 
     in_first = parts.loc[parts["iteration"] == steps[0], "wait_ns"].sum()
     if in_first < _NEARLY_ALL * parts["wait_ns"].sum():
         return none
-    begin = inputs.steps[inputs.steps["iteration"] == steps[0]].set_index("rank")["start_ns"]
+    first = replace(inputs.scope, iterations=(steps[0],))
+    begin = pd.Series(
+        {
+            rank: int(windows[0, 0])
+            for rank in inputs.temporal["rank"].tolist()
+            if len(windows := inputs.trace.rank(rank).windows(first, "host"))  # the device may be late in it
+        }
+    )
     own, others = begin[begin.index.isin(ranks)], begin[~begin.index.isin(ranks)]
     later = int(own.min() - others.median()) if len(own) and len(others) else 0
     return pd.Series({"entering": later} if 2 * later > cost else {}, dtype="float64")

@@ -331,8 +331,14 @@ def begins_later(job: Job, stated: Stated) -> str:
 
 @check("enters_later")
 def enters_later(job: Job, stated: Stated) -> str:
-    """By how much the first judged step begins later than on the others."""
-    first = {number: rank.windows[0][0] for number, rank in job.ranks.items() if rank.windows}
+    """By how much the host begins the first judged step later than on the others."""
+    first = {
+        number: each.start
+        for number, rank in job.ranks.items()
+        for thread in rank.all_threads.values()
+        for each in thread
+        if each.name == f"ProfilerStep#{min(rank.judged_steps)}"
+    }
     others = [start for rank, start in first.items() if rank not in stated.ranks]
     return close(stated, min(first[rank] for rank in stated.ranks) - median(others), 0.01, 2_000.0)
 

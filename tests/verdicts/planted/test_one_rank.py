@@ -609,12 +609,14 @@ CASES = {
             "Look at aten::item: the host cannot be ahead",
             "Look at route first",
         ),
+        also=("values_read_back",),
     ),
     "reading few values back": Case(
         loop(reads_back(2)),
         "idle_host",
         words=("mostly in aten::slow_op",),
         never=("had waited", "ahead of a"),
+        also=("values_read_back",),
     ),
     "held back on the only stream": Case(
         loop(waits_for_nothing),
