@@ -129,7 +129,7 @@ _ITEMS = _Region(
     re.compile(r"^aten::item$"),
     (EventClass.HOST_OP,),
     "calls",
-    0,
+    1,  # of one value a step `idle_host` tells, where the host is late after it
     "values are read back from the device",
     "without waiting for values that are read back",
     lambda name: [edits.syncs(within=edits.exactly(name))],
@@ -208,7 +208,9 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             ),
             change=Change(region.label, lambda found: _edits(found, region)),
             share_of=shares_of(about, lost),
-            lost=inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
+            lost={}
+            if region.waits  # what others lose meanwhile is no part of it
+            else inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity,
         )
