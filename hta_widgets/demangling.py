@@ -199,10 +199,13 @@ class _Reader:
                 parts.append(", ".join(self.list_of_arguments(depth + 1)))
             elif self.take("L"):
                 parts.append(self.literal(depth))
-            elif self.take("X"):
-                self.expect("L")  # of expressions only these are read
-                parts.append(self.literal(depth))
+            elif self.take("X"):  # of expressions only literals, and addresses of functions
+                address = "&" * self.take("ad")
+                self.expect("L")
+                parts.append(address + self.literal(depth))
                 self.expect("E")
+            elif self.take("Tn"):  # the type of a parameter that is none itself
+                self.type(depth + 1)
             else:
                 parts.append(self.type(depth + 1))
         return parts

@@ -15,6 +15,7 @@ import pytest
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.findings import straggler
 from hta_widgets.analysis.findings.device_rules import memory_copies
+from hta_widgets.analysis.findings.imbalance import _whom
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.merging import merged
 from hta_widgets.analysis.findings.rules import RULES
@@ -220,8 +221,46 @@ def test_a_rank_whose_work_begins_later_is_named(tmp_path: Path) -> None:
     """Where no steps are marked, its time begins with its first work, so it is never idle longer."""
     trace = Play(begins_later(20 * MS)).open(tmp_path)
     row = overview(trace).set_index("topic").loc["straggler"]
-    assert row["rank"] == 1 and "Rank 1 begins to work 20.0 ms after the others." in row["text"]
+    assert (
+        row["rank"] == 1 and "Rank 1 begins to work 20.0 ms after the others: the cause lies" in row["text"]
+    )
+    assert row["title"] == "Waiting for a rank that began late"
     assert not list(faults_of(trace, said_of(trace)))
+
+
+def entering(before_ns: int, inside_ns: int) -> dict[int, Program]:
+    """Two ranks of 8 steps; rank 1 enters the first one later, or is late inside it."""
+    body: Program = [Compute("gemm", MS), AllReduce((0, 1))] * 4
+    late: Program = [Idle(inside_ns)] if inside_ns else []
+    steps = {rank: [Step(0), *late * rank, *body] for rank in range(2)}
+    rest: Program = [each for step in range(1, 8) for each in (Step(step), *body)]
+    return {
+        rank: [*[Idle(before_ns)] * (rank if before_ns else 0), *first, *rest]
+        for rank, first in steps.items()
+    }
+
+
+@pytest.mark.parametrize(("before", "inside"), [(20 * MS, 0), (0, 20 * MS), (2 * MS, 20 * MS)])
+def test_a_rank_that_enters_the_first_step_late_is_told_apart(
+    before: int, inside: int, tmp_path: Path
+) -> None:
+    trace = Play(entering(before, inside)).open(tmp_path)
+    row = overview(trace).set_index("topic").loc["straggler"]
+    assert row["rank"] == 1
+    entered = "Rank 1 begins the first step 20.0 ms after the others: the cause lies before the recording."
+    assert (entered in row["text"]) is (before > inside)
+    assert (row["title"] == "Waiting for a rank that began late") is (before > inside)
+    assert not list(faults_of(trace, said_of(trace)))
+
+
+def test_a_rank_with_most_of_the_waiting_is_not_none() -> None:
+    """It was "No rank stands out: rank 1 causes the largest part of it: 100 %"."""
+    late = pd.DataFrame({"iteration": [0, 0], "rank": [0, 1], "waited_ns": [MS, 0], "blamed_ns": [0, MS]})
+    assert str(_whom(late, [])) == "Rank 1 causes the largest part of it: 100 %."
+    late = pd.DataFrame(
+        {"iteration": [0] * 3, "rank": [0, 1, 2], "waited_ns": [MS] * 3, "blamed_ns": [MS] * 3}
+    )
+    assert str(_whom(late, [])).startswith("No rank stands out: rank 0")
 
 
 @pytest.mark.parametrize("play", [Play(lengths(4, 8, grids=True)), Play(pipeline(one(4, 1, SLOW)))])

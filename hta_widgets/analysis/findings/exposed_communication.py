@@ -11,7 +11,7 @@ from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
-from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import shares_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -77,16 +77,16 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     exposed = frame["exposed_communication_ns"]
     of_stages = bubble(inputs)
     try:
-        waited = inputs.late.groupby("rank")["waited_ns"].sum().reindex(frame.index, fill_value=0)
+        waited, unknown = _waiting(inputs, frame)
     except MissingDataError:  # waiting and sending cannot be distinguished: all of it counts
-        waited = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed
+        waited, unknown = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed, 0
     lost = int((exposed - waited).clip(lower=0).sum())
     cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
     ranks = frame.index.tolist()
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
     about = "exposed_transfers" if waited.any() else "exposed_communication"
     beyond, first = ", the waiting for other ranks aside" if waited.any() else "", ""
-    if 2 * int(inputs.unclear.sum()) > lost:
+    if 2 * (int(inputs.unclear.sum()) + unknown) > lost:
         beyond, first = ", waiting for other ranks included", _whom_to_ask(inputs)
     kind: Said = ""
 
@@ -126,6 +126,21 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         lost=found,
         severity=severity,
     )
+
+
+def _waiting(inputs: Inputs, frame: pd.DataFrame) -> tuple[pd.Series[int], int]:
+    """How long each rank waits for another, which is another finding; and what of it is for unknown ranks.
+
+    If most of it is for unknown ranks, and little communication would be left, no other finding is about that
+    time: then it is told as communication.
+    """
+    columns = ["waited_ns", "unfollowed_ns"]
+    of_rank = inputs.late.groupby("rank")[columns].sum().reindex(frame.index, fill_value=0)
+    waited, unknown = of_rank["waited_ns"], of_rank["unfollowed_ns"]
+    left = (frame["exposed_communication_ns"] - waited).clip(lower=0).sum()
+    if 2 * unknown.sum() <= waited.sum() or severity_of(100.0 * left / frame["window_ns"].sum()):
+        return waited, 0
+    return waited - unknown, int(unknown.sum())
 
 
 def _earlier(inputs: Inputs) -> str:

@@ -63,8 +63,8 @@ class Finding:
             something, or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
             a rule says otherwise.
-        title: of this finding, where it says more than the rule's.
-        headline: what the answer in one sentence begins with, whatever else is found: it is of another time.
+        title, headline: of this finding, where they say more than the rule's. With the role "aside", what the
+            answer in one sentence begins with, whatever else is found: it is of another time.
     """
 
     cost_ns: int

@@ -16,11 +16,11 @@ from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import place_claim
+from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
-from hta_widgets.analysis.findings.verdict_rules import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
@@ -148,7 +148,10 @@ def _operators(inputs: Inputs) -> Finding | None:
         short=short,
     )
     name = longest[0][0] if longest else ""
-    return Finding(0, share, text, advice, "operators", Evidence(name=name), severity="verdict")
+    headline = f"most of it is {brief(name)}" if longest and 2 * longest[0][1] > whole else ""
+    return Finding(
+        0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
+    )
 
 
 def _grows_by_cat(inputs: Inputs, rank: int) -> bool:

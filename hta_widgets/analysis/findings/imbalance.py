@@ -152,6 +152,8 @@ def _whom(late: pd.DataFrame, slow: list[int]) -> Text:
         )
     caused = by_step.sum()
     most = int(caused.index[int(caused.to_numpy().argmax())])
+    if 2 * int(caused[most]) > whole:  # it does stand out, but is not known to be late in most steps
+        return _causing_most(late, most, at_start([most]))
     return say("No rank stands out: {largest}", largest=_causing_most(late, most))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from hta_widgets.formatting import percent
 FAR_LESS = 10
 # What a culprit does longer than others explains a wait if it makes up a third of it.
 _LITTLE = 3
+_NEARLY_ALL = 0.9
 # Above it, nobody is named: the unknown part may change who causes most.
 _MOSTLY_UNKNOWN_PCT = 50.0
 _BY_CAUSE = {
@@ -40,8 +41,9 @@ class LateRanks:
         share_pct: those in % of the time of these ranks.
         longer: activity -> ns that the late ranks spend on it beyond the others, the longest first; or on
             transfers while a rank waits; or "starting": by how much their first work is later, where no steps
-            are marked. Empty where only the replay of the job tells why they are late, as
-            where a host is late with the first work of a step, before which the step's time does not begin.
+            are marked, or "entering": by how much they enter the first step later. Empty where only the
+            replay of the job tells why they are late, as where a host is late with the first work of a step,
+            before which the step's time does not begin.
     """
 
     ranks: list[int]
@@ -49,6 +51,11 @@ class LateRanks:
     waits: pd.Series[int]
     share_pct: float
     longer: pd.Series[float]
+
+    @property
+    def began_late(self) -> bool:
+        """They were late when the recording began."""
+        return bool(self.longer.index[:1].isin(["starting", "entering"]).any())
 
     @property
     def cost_ns(self) -> int:
@@ -80,7 +87,9 @@ def late_ranks(inputs: Inputs) -> LateRanks | None:
     if waits.empty:
         return None
     share = 100.0 * int(waits.sum()) / int(frame["window_ns"][waits.index].sum())
-    longer = _longer(inputs, ranks, int(waits.mean()))
+    longer = _entering(inputs, ranks, parts, int(waits.mean()))
+    if longer.empty:
+        longer = _longer(inputs, ranks, int(waits.mean()))
     if longer.empty:
         longer = _transferring(parts, len(waits))
     if longer.empty:
@@ -138,6 +147,30 @@ def _transferring(parts: pd.DataFrame, waiting: int) -> pd.Series[float]:
     transfers = int(parts["communicating_ns"].sum())
     most = 2 * transfers > int(parts["wait_ns"].sum())
     return pd.Series({"transferring": transfers / waiting} if most else {}, dtype="float64")
+
+
+def _entering(inputs: Inputs, ranks: list[int], parts: pd.DataFrame, cost: int) -> pd.Series[float]:
+    """By how much the late ranks enter the first judged step later, if nearly all waiting is in it.
+
+    Nothing in the recording made them late then. In later steps it is what they did in the step before.
+    """
+    none, steps = pd.Series({}, dtype="float64"), inputs.scope.iterations
+    if not inputs.announced or not steps:
+        return none
+    in_first = parts.loc[parts["iteration"] == steps[0], "wait_ns"].sum()
+    if in_first < _NEARLY_ALL * parts["wait_ns"].sum():
+        return none
+    first = replace(inputs.scope, iterations=(steps[0],))
+    begin = pd.Series(
+        {
+            rank: int(windows[0, 0])
+            for rank in inputs.temporal["rank"].tolist()
+            if len(windows := inputs.trace.rank(rank).windows(first, "host"))  # the device may be late in it
+        }
+    )
+    own, others = begin[begin.index.isin(ranks)], begin[~begin.index.isin(ranks)]
+    later = int(own.min() - others.median()) if len(own) and len(others) else 0
+    return pd.Series({"entering": later} if 2 * later > cost else {}, dtype="float64")
 
 
 def _starting(inputs: Inputs, ranks: list[int], cost: int) -> pd.Series[float]:

@@ -1,4 +1,4 @@
-"""Rules about host work that a setting cuts: the optimizer's, zeroing gradients, the allocator's."""
+"""Rules about host work that a setting cuts: the optimizer's, zeroing, reading values back, allocating."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class _Region:
         more_than: of these are reported. what: they are called.
         change: what takes the cost away; edits_of a name of a call.
         with_work: what the calls launch goes with them, so that its time on the device is lost, too.
+        waits: the time that they take is waiting, which costs no more than the device is idle meanwhile.
         suggestion: what to try, and what it risks; `instead` where operators `already` begin so.
     """
 
@@ -56,6 +57,7 @@ class _Region:
     edits_of: Callable[[str], list[Edit]]
     suggestion: str
     with_work: bool = False
+    waits: bool = False
     already: str = ""
     instead: str = ""
 
@@ -124,6 +126,20 @@ _ALLOCATOR = _Region(
 )
 
 
+_ITEMS = _Region(
+    re.compile(r"^aten::item$"),
+    (EventClass.HOST_OP,),
+    "calls",
+    1,  # of one value a step `idle_host` tells, where the host is late after it
+    "values are read back from the device",
+    "without waiting for values that are read back",
+    lambda name: [edits.syncs(within=edits.exactly(name))],
+    "Add up losses and metrics on the device, and read them once in many steps. Inside layers, torch.where "
+    "and sizes that the host knows take the place of .item().",
+    waits=True,
+)
+
+
 def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.idle
@@ -175,6 +191,9 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
         )
         longest = int(rows[int(rank_trace.dur[rows].argmax())])
+        severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
+        if region.waits:
+            cost, share = round(idle * whole / 100.0) // len(about), idle
         return Finding(
             cost,
             share,
@@ -190,9 +209,11 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             ),
             change=Change(region.label, lambda found: _edits(found, region)),
             share_of=shares_of(about, lost),
-            lost=inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
+            lost={}
+            if region.waits  # what others lose meanwhile is no part of it
+            else inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
             only_if_saved=not severity_of(max(idle, device)),
-            severity=severity_of(max(idle, device)) or ("note" if severity_of(share) else None),
+            severity=severity,
         )
 
     return judge
@@ -323,6 +344,16 @@ RULES = (
         risk="Code that reads .grad finds None.",
         needs="zero_grad(set_to_none=True).",
         wrong_if="The gradients are meant to stay: they are added up over several passes.",
+    ),
+    Rule(
+        topic="values_read_back",
+        question=IDLE_QUESTION,
+        title="Reading single values back",
+        judge=_judge(_ITEMS),
+        applies=_has_steps,
+        risk="What is read later is decided later: a stop or a skipped update comes a step late.",
+        needs="Access to the code that reads them.",
+        wrong_if="The program decides by these values what to launch next.",
     ),
     Rule(
         topic="bucket_copies",

@@ -32,7 +32,10 @@ _SUGGESTIONS = {
     "idle": "Look at what the host of {ranks} does then: the data loader, synchronising calls, Python.",
     "starting": "Begin to record all ranks at the same step. If they do, look at what the host of {ranks} "
     "does before its first work.",
+    "entering": "Begin to record all ranks at the same step, after a barrier. If they do, look at what "
+    "{ranks} did in the step before.",
 }
+_BEGINS = {"starting": "to work", "entering": "the first step"}
 
 
 def straggler(inputs: Inputs) -> Finding | None:
@@ -63,8 +66,14 @@ def straggler(inputs: Inputs) -> Finding | None:
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
         late=late_ones,
-        title=f"{RULE.title} in iteration {few[0]}" if len(few) == 1 else "",
+        title=_title(late, few),
     )
+
+
+def _title(late: LateRanks, few: list[int]) -> str:
+    if late.began_late:
+        return "Waiting for a rank that began late"
+    return f"{RULE.title} in iteration {few[0]}" if len(few) == 1 else ""
 
 
 def _evidence(inputs: Inputs, late: LateRanks, few: list[int]) -> Evidence:
@@ -162,6 +171,18 @@ def _when(steps: list[int], late: tuple[int, ...]) -> Text:
     )
 
 
+def _began(late: LateRanks) -> Text:
+    """That the late ranks began later, for a cause from before the recording."""
+    ranks, ((kind, later),) = tuple(late.ranks), late.longer.items()
+    return say(
+        f" {{who}} begin{{s}} {_BEGINS[str(kind)]} {{later}} after the others: the cause lies before the "
+        "recording.",
+        who=Claim("late_ranks", ranks, "ranks", shown=at_start(late.ranks)),
+        s="s" * (len(ranks) == 1),
+        later=Claim("begins_later" if kind == "starting" else "enters_later", float(later), "ns", "", ranks),
+    )
+
+
 def _longer_in_words(inputs: Inputs, late: LateRanks) -> Text:
     ranks, several = tuple(late.ranks), len(late.ranks) > 1
     if late.longer.empty:
@@ -174,11 +195,8 @@ def _longer_in_words(inputs: Inputs, late: LateRanks) -> Text:
             time=inputs.time_per_step("transferring_meanwhile", late.longer["transferring"], ranks),
         )
     who = Claim("late_ranks", ranks, "ranks", shown=at_start(late.ranks))
-    if "starting" in late.longer:
-        later = Claim("begins_later", late.longer["starting"], "ns", "", ranks)
-        return say(
-            " {who} begin{s} to work {later} after the others.", who=who, s="s" * (not several), later=later
-        )
+    if late.began_late:
+        return _began(late)
     verbs: list[Said] = [
         say(
             "{verb} longer{time}",

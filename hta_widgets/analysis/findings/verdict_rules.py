@@ -5,85 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
+from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import apart_ns, concerned, idle_of, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, MAIN_QUESTION, Rule, never
-from hta_widgets.analysis.findings.turn_rules import devices_of
-from hta_widgets.formatting import percent
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.suspects import suspects
 
-# From this share of the time on, what is not computing cannot be what makes the steps long.
-COMPUTE_BOUND_PCT = 80.0
-_MOST_KERNELS = 3
-_LEAST_PCT = 0.1
-
 _suspects = memoize_per_rank()(suspects)
-
-
-def compute_bound(inputs: Inputs) -> Finding | None:
-    """Devices that compute nearly all of the time: the kernels themselves are what takes it.
-
-    Its share is the time that computes, and it costs nothing: computing is what a device is for.
-    """
-    frame = inputs.temporal
-    if frame.empty:
-        return None
-    several = [devices for rank in frame["rank"] if (devices := inputs.of(int(rank), devices_of)).number > 1]
-    share = 100.0 * int(frame["compute_ns"].sum()) / int(frame["window_ns"].sum())
-    each = 100.0 * sum(devices.compute_ns for devices in several) / int(frame["window_ns"].sum())
-    if share < COMPUTE_BOUND_PCT or (len(several) == len(frame) and each < COMPUTE_BOUND_PCT):
-        return None
-    who = "The device computes" if len(frame) == 1 and not several else "The devices compute"
-    ranks, rest = frame["rank"].tolist(), 100.0 - share
-    kernels = _kernel_shares(inputs)
-    by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
-    longest: list[Said] = [
-        say(
-            "{name} ({share})",
-            name=Claim(
-                "kernel_with_most_time",
-                str(name),
-                "name",
-                ranks=tuple(ranks),
-                about={"nth": nth},
-                shown=str(name),
-            ),
-            share=Claim("kernel_time", part, "%", "computing", tuple(ranks), {"short_name": str(name)}),
-        )
-        for nth, (name, part) in enumerate(by_short.items())
-    ]
-    text = say(
-        "{who} {share}{rest}.{kernels}",
-        who=who,
-        share=inputs.share_of_time("computing", share, ranks),
-        rest=say(
-            "; all else together takes {rest}",
-            # no more precisely than anybody could act on
-            rest=inputs.of_time("not_computing", rest, ranks)
-            if rest >= _LEAST_PCT
-            else Claim("not_computing", rest, "%", inputs.whole, tuple(ranks),
-                       shown=f"less than {percent(_LEAST_PCT)}"),
-        )
-        if rest > 0
-        else "",
-        # none where the scope's names are those of work that began before it
-        kernels=say(" The kernels with most computing time: {longest}.", longest=says(longest, ", "))
-        if longest
-        else "",
-    )  # fmt: skip
-    return Finding(
-        0,
-        share,
-        text,
-        "Look at the kernels that take most time: their data types, shapes and operators.",
-        "kernel_breakdown",
-        Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
-        severity="verdict",
-    )
 
 
 def maybe_communication(inputs: Inputs) -> Finding | None:
@@ -217,13 +148,6 @@ def _of_idle(inputs: Inputs, cause: str, found: _Lost, text: Text, suggestion: s
     )
 
 
-def _kernel_shares(inputs: Inputs) -> pd.Series[float]:
-    """Share (%) of the time of all compute kernels that each name takes, over all ranks; longest first."""
-    counts, means = inputs.compute_kernels
-    total = (counts * means).sum(axis=1)
-    return (100.0 * total / total.sum()).sort_values(ascending=False, kind="stable")
-
-
 def _share_without_launch(inputs: Inputs, ranks: list[int]) -> float:
     """Share (%) of the device work in the scope, by count, that no recorded call launched."""
     missing = total = 0
@@ -242,15 +166,6 @@ def _without_launch(inputs: Inputs, rank: int) -> tuple[int, int]:
 
 
 RULES = (
-    Rule(
-        topic="compute_bound",
-        question=MAIN_QUESTION,
-        title="Computing",
-        judge=compute_bound,
-        role="work",
-        applies=never,
-        headline="what takes longest are the kernels themselves",
-    ),
     Rule(
         topic="maybe_communication",
         question="what communication costs",

@@ -174,6 +174,29 @@ def assumed_to_be_left(job: Job, stated: Stated) -> str:
     return "" if 0.0 < float(stated.value) < 100.0 else "it is no part"
 
 
+TRAINS = {
+    "aten::batch_norm": re.compile(
+        r"bn_fw_tr_|batch_norm_collect_statistics|BatchNormFwdTrain|aten::_?batch_norm_(?:with_update|stats)"
+    ),
+    "aten::dropout": re.compile(r"fused_dropout_kernel|^aten::native_dropout$"),
+}
+
+
+@check("calls_in_training")
+@check("calls_in_evaluation")
+def calls_in_mode(job: Job, stated: Stated) -> str:
+    """Calls that say so, or else what runs in training alone; the mode is the sixth input, or the third."""
+    rank, name = the_rank(job, stated), stated.about["name"]
+    events = [each for thread in rank.all_threads.values() for each in thread]
+    calls = [each for each in events if each.name == name and "Concrete Inputs" in each.args]
+    wanted = "True" if stated.measure == "calls_in_training" else "False"
+    place = 5 if name == "aten::batch_norm" else 2
+    counted = sum(each.args["Concrete Inputs"][place] == wanted for each in calls)
+    if not any("Concrete Inputs" in each.args for each in events):
+        counted = sum(bool(TRAINS[name].search(each.name)) for each in [*events, *rank.work])
+    return close(stated, counted, 0.0, 0.0)
+
+
 # Jobs without a device
 
 

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from tests.claims.job import Job, PlainRank, Record
+from tests.claims.measures.idle import at_most
 from tests.claims.plain_kernels import (
     KINDS,
     SIZES,
@@ -346,6 +347,84 @@ def limiter(job: Job, stated: Stated) -> str:
     """What lets no more blocks fit."""
     _, _, fits, _, _ = launched(job, stated)
     return "" if fits.get(str(stated.value)) == min(fits.values()) else f"{fits} fit"
+
+
+WORDS = {
+    "elementwise": r"elementwise|triton_(?:poi|for)|foreach|multi_tensor|OpTensor|distribution|dropout"
+    r"|Pointwise|SubTensor|Op\dd?Tensor",
+    "normalization": r"norm|bn_|GammaBeta|ComputeInternalGradients|RMS",
+    "reduction": r"reduce|triton_(?:red|per)|pool|loss|NLL|PostGSU",
+    "copy": r"copy|Cat", "softmax": r"soft_?max", "optimizer": r"adam|sgd|lamb|optim", "fill": r"fill",
+    "layout": r"To[A-Z]|transpose", "indexing": r"index|gather|scatter|masked",
+    "embedding": r"embedding|weight",
+}  # fmt: skip
+
+
+@check("kind_of_kernels")
+@check("computing_in_kind")
+def computing_in_kind(job: Job, stated: Stated) -> str:
+    """Of the time of all kernels that of some kind: no more than that of kernels which may be of it."""
+    operation, operand = stated.about["operation"], stated.about["operand"]
+    may = whole = 0
+    for rank in job.of(stated.ranks):
+        for kernel in rank.judged(rank.kernels):
+            unit, whole = unit_of(kernel.name), whole + kernel.dur
+            unit = "" if unit == "none" and re.search(r"matmul|attention|attn", kernel.name) else unit
+            if operation in ("gemm", "convolution", "attention"):
+                units = {"fp32": ("fp32",), "tf32": ("tf32",), "fp16": ("16 bits",), "bf16": ("16 bits",)}
+                may += kernel.dur * (unit in ("", *units.get(operand, ("fp32", "tf32", "16 bits"))))
+            else:
+                may += kernel.dur * bool(re.search(WORDS.get(operation, ""), kernel.name, re.IGNORECASE))
+    if stated.unit == "name":
+        return "" if may or not whole else "there are none"
+    return at_most(stated, 100.0 * may / max(whole, 1), 2.0)
+
+
+def _least_of_product(operator: Record, peak: float, memory: float) -> float:
+    """ns at a peak in TFLOP/s, or at that of memory in GB/s; the other matrix may be written either way."""
+    found = [shape for shape, _ in shapes(operator)]
+    left, right = found[1:3] if operator.name in ("aten::addmm", "aten::baddbmm") else found[:2]
+    batch = math.prod(left[:-2])
+    inner = left[-1] if left[-1] in right[-2:] else left[-2]  # some are recorded as they lie in memory
+    result = batch * (math.prod(left[-2:]) // inner) * (math.prod(right[-2:]) // inner)
+    elements = math.prod(left) + math.prod(right) + result
+    return max(2 * result * inner / (peak * 1e3), shapes(operator)[-1][1] * elements / memory)
+
+
+def _products_named(job: Job, stated: Stated) -> tuple[int, float, int]:
+    """ns of the kernels of an operator, the least that they could take, and ns of all device work."""
+    rank, spent, least = job.of(stated.ranks)[0], 0, 0.0
+    full, tf32, half, memory = device_of(job, rank.number)
+    seen = set()
+    for kernel in rank.judged(rank.kernels):
+        operator = operator_of(rank, kernel)
+        if operator is None or operator.name != stated.about.get("name", stated.value):
+            continue
+        spent += kernel.dur
+        if operator.window not in seen and unit_of(kernel.name) != "none":
+            seen.add(operator.window)
+            peak = {"fp32": full, "tf32": tf32}.get(unit_of(kernel.name), half)
+            least += _least_of_product(operator, peak, memory)
+    return spent, least, sum(work.dur for work in rank.judged(rank.work))
+
+
+@check("product_below_roof")
+@check("operator_work")
+@check("reaches_of_roof")
+def below_roof(job: Job, stated: Stated) -> str:
+    """How near to the roof the products of a name are, and how much of the device work they take."""
+    spent, least, whole = _products_named(job, stated)
+    if stated.unit == "name":
+        return "" if spent else "it launches nothing"
+    if stated.measure == "operator_work":
+        return close(stated, 100.0 * spent / max(whole, 1), 0.1, 1.0)
+    return close(stated, 100.0 * least / max(spent, 1), 0.15, 1.0)
+
+
+@check("rank_of_roof")
+def rank_of_roof(job: Job, stated: Stated) -> str:
+    """The rank is one of the job."""
+    return "" if set(stated.value) <= set(job.ranks) else "there is no such rank"
 
 
 @check("roof_reached")

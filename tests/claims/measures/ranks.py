@@ -329,6 +329,20 @@ def begins_later(job: Job, stated: Stated) -> str:
     return close(stated, min(first[rank] for rank in stated.ranks) - median(others), 0.01, 2_000.0)
 
 
+@check("enters_later")
+def enters_later(job: Job, stated: Stated) -> str:
+    """By how much the host begins the first judged step later than on the others."""
+    first = {
+        number: each.start
+        for number, rank in job.ranks.items()
+        for thread in rank.all_threads.values()
+        for each in thread
+        if each.name == f"ProfilerStep#{min(rank.judged_steps)}"
+    }
+    others = [start for rank, start in first.items() if rank not in stated.ranks]
+    return close(stated, min(first[rank] for rank in stated.ranks) - median(others), 0.01, 2_000.0)
+
+
 @check("longer")
 def longer(job: Job, stated: Stated) -> str:
     """Beyond the median of the others, on average."""
@@ -514,6 +528,12 @@ def exposed_transfers(job: Job, stated: Stated) -> str:
         if waited is None
         else close(stated, truth, 0.05, 0.5 if stated.unit == "%" else 2e4)
     )
+
+
+@time_of("communicating")
+def communicating(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Communication runs, whatever else does."""
+    return rank.within([each.window for each in communication(rank)])
 
 
 @check("hidden_communication")

@@ -612,19 +612,22 @@ CASES = {
     ),
     "reading values back before going on": Case(
         loop(reads_back(10)),
-        "idle_host",
-        words=(
+        "values_read_back",
+        words=("10 times (aten::item)",),
+        texts=(
             "mostly in route",
             " of it after the host had waited in aten::item until the device had nothing left to do",
             "Look at aten::item: the host cannot be ahead",
             "Look at route first",
         ),
+        also=("idle_host",),
     ),
     "reading few values back": Case(
         loop(reads_back(2)),
         "idle_host",
         words=("mostly in aten::slow_op",),
         never=("had waited", "ahead of a"),
+        also=("values_read_back",),
     ),
     "held back on the only stream": Case(
         loop(waits_for_nothing),

@@ -347,7 +347,9 @@ CASES |= {
     ),
     "clocks_that_run_apart": Case(
         lambda: Play(data_parallel(one(4, 1, SLOW)), drift_ppm=(0, 90_000, -90_000, 50_000)),
-        {"slow_kernels": 1},
+        # for whom they wait is unknown, but that they communicate without computing is not
+        {"slow_kernels": 1, "exposed_communication": None},
+        {"exposed_communication": ("waiting for other ranks included",)},
         never=("This is why",),
         unknown=True,
     ),

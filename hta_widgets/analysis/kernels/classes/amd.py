@@ -64,7 +64,7 @@ _CK_TYPES: dict[str, Unit] = {
 
 def composable_kernel(name: str) -> KernelClass | None:
     """Kernels of Composable Kernel, whose `xdl` are matrix instructions."""
-    if not _CK.search(name):
+    if not _CK.search(name.partition("<")[0]):  # arguments of others' templates name it, too
         return None
     if re.search(r"Fmha|fmha", name):
         return KernelClass("CK", "attention", _ck_attention(name))

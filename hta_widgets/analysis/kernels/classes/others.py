@@ -112,11 +112,15 @@ _SIMPLE = tuple(
         (r"split_embedding_\w*(?:forward|backward|grad)|permute_pooled_embs", "FBGEMM", "embedding"),
         (r"\bfbgemm_gpu::", "FBGEMM", None),
         (r"\bvllm::\w*(?:rms|layer)_norm", "vLLM", "normalization"),
+        (r"\bvllm::\w*(?:act_and_mul|rotary_embedding)", "vLLM", "elementwise"),
+        (r"\bvllm::\w*(?:reshape_and_cache|copy_blocks|gather_cache)", "vLLM", "copy"),
         (r"\bvllm::", "vLLM", None),
         (r"\bflashinfer::norm::", "FlashInfer", "normalization"),
         (r"\bflashinfer::", "FlashInfer", None),
         (r"\btransformer_engine::normalization", "Transformer Engine", "normalization"),
         (r"\btransformer_engine::", "Transformer Engine", None),
+        (r"\b(?:act|silu|gelu)_and_mul\w*|\b\w*rotary_embedding_kernel", None, "elementwise"),
+        (r"\bstore_kv_?cache|\breshape_and_cache", None, "copy"),
         (r"\bsoftmax_(?:warp|fwd|bwd)", None, "softmax"),
     )
 )
