@@ -1,0 +1,267 @@
+"""What each kernel of a server's step does: its layer, its role, and how that is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.serving.captures import Captured, aligned, graphs_in
+from hta_widgets.analysis.serving.layers import placed
+from hta_widgets.analysis.serving.parts import UNKNOWN, part_of_kernel, part_of_module, part_of_operator
+from hta_widgets.analysis.serving.steps import server_ranks
+from hta_widgets.analysis.serving.table import is_server, own_work
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["ANALYSIS", "Roles", "roles", "roles_of", "sentence"]
+
+Int64 = npt.NDArray[np.int64]
+
+KNOWN_BY: Final = ("annotation", "capture", "operator", "structure", "")
+"""How the role of a kernel is known, the most trusted first; "": it is not."""
+
+_GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+_LAYER = re.compile(r"(?:^|[._])(?:layers?|blocks?|h)[._](\d+)")
+_NO_ROLE: Final = "(unknown)"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The device work of a server's steps.
+
+    Attributes:
+        rows: of the rank, by step and start. step: the place of each one's step in `steps_of`.
+        role, known_by, operator, module: of each; "" where unknown. layer: -1 outside of layers.
+        captured: what launched it when its graph was captured, where that is known.
+        replayed: whether a graph launched it.
+        refused: why roles are not known where they are not, each reason once.
+    """
+
+    rows: Int64
+    step: Int64
+    role: npt.NDArray[np.object_]
+    layer: Int64
+    known_by: npt.NDArray[np.object_]
+    captured: list[Captured | None]
+    replayed: npt.NDArray[np.bool_]
+    refused: tuple[str, ...]
+
+
+@memoize_per_rank()
+def roles_of(rank_trace: RankTrace) -> Roles:
+    """The roles of the device work of a rank's steps; without rows where it is no server."""
+    frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
+    rows, step = own_work(rank_trace, frame)
+    order = np.lexsort((rank_trace.start[rows], step))
+    rows, step = rows[order], step[order]
+    launching = np.array([bool(_GRAPH_LAUNCH.match(name)) for name in rank_trace.names], np.bool_)
+    replayed = launching[rank_trace.name[rank_trace.launch[rows]]] if len(rows) else np.zeros(0, np.bool_)
+    role = np.full(len(rows), "", object)
+    known_by, layer = role.copy(), np.full(len(rows), -1, np.int64)
+    captured, refused = _captured(rank_trace, rows, replayed, frame, step)
+    annotated = _annotated(rank_trace, rows)
+    known: dict[tuple[object, ...], tuple[list[str], list[int], list[str]] | str] = {}
+    edges = np.searchsorted(step, np.arange(len(frame) + 1))
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        own = slice(first, last)
+        launched = captured[own]
+        key = (
+            rank_trace.name[rows[own]].tobytes(), replayed[own].tobytes(), tuple(map(id, launched)),
+            tuple(annotated[own]),
+        )  # fmt: skip
+        if key not in known:
+            known[key] = _of_step(rank_trace, rows[own], replayed[own], launched, annotated[own])
+        found = known[key]
+        if isinstance(found, str):
+            refused[found] = None
+            continue
+        role[own], layer[own], known_by[own] = found
+    return Roles(rows, step, role, layer, known_by, captured, replayed, tuple(refused))
+
+
+def _captured(
+    rank_trace: RankTrace, rows: Int64, replayed: npt.NDArray[np.bool_], frame: pd.DataFrame, step: Int64
+) -> tuple[list[Captured | None], dict[str, None]]:
+    """What was captured for each kernel of a replay, and why nothing is known of others."""
+    captured: list[Captured | None] = [None] * len(rows)
+    refused: dict[str, None] = {}
+    graphs = [graph for path in rank_trace.captures for graph in graphs_in(str(path))]
+    if not graphs:
+        return captured, refused
+    batches = frame["batch_size"].fillna(0).to_numpy(np.int64)
+    launch = rank_trace.launch[rows]
+    nodes = np.maximum(rank_trace.argument("graph_node_id")[rows], 0)
+    known: dict[tuple[object, ...], list[Captured | None]] = {}
+    for call in np.unique(launch[replayed]).tolist():
+        at = np.flatnonzero(launch == call)
+        batch = int(batches[step[at[0]]])
+        key = (rank_trace.name[rows[at]].tobytes(), nodes[at].tobytes(), batch)
+        if key not in known:
+            names = [rank_trace.names[code] for code in rank_trace.name[rows[at]].tolist()]
+            known[key], why = aligned(names, rank_trace.dur[rows[at]], nodes[at], graphs, batch)
+            if why:
+                refused[f"the capture does not match: {why}"] = None
+        for place, each in zip(at.tolist(), known[key], strict=True):
+            captured[place] = each
+    return captured, refused
+
+
+def _annotated(rank_trace: RankTrace, rows: Int64) -> list[str]:
+    """The full name of the module that annotates each kernel of a graph, "" for none."""
+    if not rank_trace.table.has("module_fqn"):
+        return [""] * len(rows)
+    texts = [*rank_trace.table.dictionary("module_fqn"), ""]
+    return [texts[code] for code in rank_trace.argument_codes_of("module_fqn", rows).tolist()]
+
+
+def _of_step(
+    rank_trace: RankTrace,
+    rows: Int64,
+    replayed: npt.NDArray[np.bool_],
+    captured: Sequence[Captured | None],
+    annotated: Sequence[str],
+) -> tuple[list[str], list[int], list[str]] | str:
+    """Role, layer and how they are known of the work of one step; or why they are not."""
+    names = [rank_trace.names[code] for code in rank_trace.name[rows].tolist()]
+    parts = [_part(name, launched) for name, launched in zip(names, captured, strict=True)]
+    known_by = [
+        "capture" if launched else "structure" if graph else "operator"
+        for launched, graph in zip(captured, replayed.tolist(), strict=True)
+    ]
+    found = placed(parts, rank_trace.dur[rows].tolist())
+    roles, layers = list(found.roles), list(found.layers)
+    if found.refused:
+        if not any(captured) and not any(annotated):
+            return found.refused
+        # which product is which is not known, all else is what its operator says
+        roles = [
+            part if launched and part != UNKNOWN else ""
+            for part, launched in zip(parts, captured, strict=True)
+        ]
+        layers = [-1] * len(rows)
+        known_by = [how if role else "" for how, role in zip(known_by, roles, strict=True)]
+    for at, name in enumerate(annotated):
+        if name and (role := part_of_module(name)):
+            roles[at], known_by[at] = role, "annotation"
+            layer = _LAYER.search(name)
+            layers[at] = int(layer[1]) if layer else -1
+    return roles, layers, known_by
+
+
+def _part(name: str, launched: Captured | None) -> str:
+    """What a kernel is, by its own name; by its operator's where that tells more."""
+    part = part_of_kernel(name)
+    if launched is None or part not in (UNKNOWN, "elementwise", "copy"):
+        return part
+    of_operator = part_of_operator(launched.operator)
+    return part if of_operator == UNKNOWN else of_operator
+
+
+def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """What do the kernels of a server's steps do: which part of the model, in which layers?
+
+    A replay of a graph records kernels without operators. Their roles are known, in this order of trust, by
+    what annotates them (`module_fqn` of PyTorch 2.15), by the capture of the graph (`Trace.open(...,
+    capture=)`, or a capture trace beside the replay), or by structure: which kinds of kernels repeat around
+    attention. Structure is refused unless as many writes to the cache as calls of attention, norms and
+    products make up layers that repeat.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names of the work; default everything.
+
+    Returns:
+        One row per rank, role, layer and way of knowing it, by rank and time. Columns: rank (int64), role
+        (str: "embedding", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation",
+        "down", "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise",
+        "copy", "product", "other", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
+        time_ns (int64, ns), share_pct (float64, % of the device work of these steps), known_by (str:
+        "annotation", "capture", "operator" for what no graph launched, placed by structure, "structure", or
+        ""), name (str: the kernel that takes most of the time), why (str: of "(unknown)" the reason, or "").
+
+    Raises:
+        MissingDataError: no selected rank has steps that a server names.
+    """
+    scope = scope or Scope()
+    found = []
+    for rank, rank_trace in server_ranks(trace, scope):
+        known = roles_of(rank_trace)
+        chosen = np.flatnonzero(rank_trace.belong(known.rows, scope))
+        rows = known.rows[chosen]
+        frame = pd.DataFrame(
+            {
+                "role": [role or _NO_ROLE for role in known.role[chosen]],
+                "layer": known.layer[chosen],
+                "known_by": known.known_by[chosen],
+                "name": [rank_trace.names[code] for code in rank_trace.name[rows].tolist()],
+                "time_ns": rank_trace.dur[rows],
+            }
+        )
+        found += _rows(rank, frame, "; ".join(known.refused))
+    columns = {
+        "rank": "int64", "role": "str", "layers": "int64", "kernels": "int64", "time_ns": "int64",
+        "share_pct": "float64", "known_by": "str", "name": "str", "why": "str",
+    }  # fmt: skip
+    answer = pd.DataFrame(found, columns=list(columns)).astype(columns)
+    return answer.sort_values(["rank", "time_ns"], ascending=[True, False], kind="stable", ignore_index=True)
+
+
+def _rows(rank: int, frame: pd.DataFrame, why: str) -> list[dict[str, object]]:
+    whole = int(frame["time_ns"].sum())
+    rows = []
+    for (role, known_by), group in frame.groupby(["role", "known_by"], sort=True):
+        by_name = group.groupby("name")["time_ns"].sum()
+        time = int(group["time_ns"].sum())
+        rows.append(
+            {
+                "rank": rank,
+                "role": role,
+                "layers": group.loc[group["layer"] >= 0, "layer"].nunique(),
+                "kernels": len(group),
+                "time_ns": time,
+                "share_pct": 100.0 * time / whole if whole else 0.0,
+                "known_by": known_by,
+                "name": str(by_name.idxmax()),
+                "why": why if role == _NO_ROLE else "",
+            }
+        )
+    return rows
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer in one sentence."""
+    if frame.empty:
+        return "No device work of a server's step lies in the selection."
+    whole = int(frame["time_ns"].sum())
+    known = frame[frame["role"] != _NO_ROLE]
+    if known.empty:
+        return f"Which part of the model each kernel is cannot be told: {frame['why'].iloc[0]}."
+    by_role = known.groupby("role")["time_ns"].sum().sort_values(ascending=False)
+    shares = [f"{role} {percent(100.0 * time / whole)}" for role, time in by_role.head(3).items()]
+    ways = known.groupby("known_by")["time_ns"].sum().sort_values(ascending=False)
+    return f"Of the device time of steps, {', '.join(shares)} (known by {ways.index[0]})."
+
+
+ANALYSIS = Analysis(
+    kind="roles",
+    label="Roles of kernels",
+    group="Serving",
+    title="Which part of the model the kernels of steps are",
+    function=roles,
+    sentence=sentence,
+    chart=Bars("time_ns", ("role",), "compute", note="known_by"),
+    requires=("steps of a server",),
+)
