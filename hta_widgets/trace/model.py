@@ -359,6 +359,7 @@ class Trace:
         if self._kept or not all(events.key for events in self._events.values()):
             return {}
         rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
+        rules += [(str(path), path.stat().st_mtime_ns) for path in self.captures if path.exists()]
         return {
             rank: f"{events.key} {self._assigned[rank].key} {self.clock.offset_ns.get(rank, 0)} {rules}"
             for rank, events in self._events.items()
@@ -378,7 +379,6 @@ class Trace:
             self._found.skipped,
             self._found.notes,
             self._rules.problems,
-            [(str(path), path.stat().st_mtime_ns) for path in self.captures if path.exists()],
         ]
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 

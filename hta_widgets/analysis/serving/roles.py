@@ -15,7 +15,13 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.serving.captures import Captured, aligned, graphs_in
 from hta_widgets.analysis.serving.layers import placed
-from hta_widgets.analysis.serving.parts import UNKNOWN, part_of_kernel, part_of_module, part_of_operator
+from hta_widgets.analysis.serving.parts import (
+    PRODUCT,
+    UNKNOWN,
+    part_of_kernel,
+    part_of_module,
+    part_of_operator,
+)
 from hta_widgets.analysis.serving.steps import server_ranks
 from hta_widgets.analysis.serving.table import is_server, own_work
 from hta_widgets.charts.spec import Bars
@@ -34,8 +40,9 @@ KNOWN_BY: Final = ("annotation", "capture", "operator", "structure", "")
 """How the role of a kernel is known, the most trusted first; "": it is not."""
 
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
-_LAYER = re.compile(r"(?:^|[._])(?:layers?|blocks?|h)[._](\d+)")
+_LAYER = re.compile(r"(?:layers?|blocks?|(?:^|\.)h)[._](\d+)", re.IGNORECASE)
 _NO_ROLE: Final = "(unknown)"
+_PRODUCTS: Final = ("qkv", "o_proj", "gate_up", "down", "router", "lm_head")
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Roles:
 
     Attributes:
         rows: of the rank, by step and start. step: the place of each one's step in `steps_of`.
-        role, known_by, operator, module: of each; "" where unknown. layer: -1 outside of layers.
+        role, known_by, module: of each; "" where unknown. layer: -1 outside of layers.
         captured: what launched it when its graph was captured, where that is known.
         replayed: whether a graph launched it.
         refused: why roles are not known where they are not, each reason once.
@@ -55,6 +62,7 @@ class Roles:
     role: npt.NDArray[np.object_]
     layer: Int64
     known_by: npt.NDArray[np.object_]
+    module: npt.NDArray[np.object_]
     captured: list[Captured | None]
     replayed: npt.NDArray[np.bool_]
     refused: tuple[str, ...]
@@ -89,7 +97,9 @@ def roles_of(rank_trace: RankTrace) -> Roles:
             refused[found] = None
             continue
         role[own], layer[own], known_by[own] = found
-    return Roles(rows, step, role, layer, known_by, captured, replayed, tuple(refused))
+    pairs = zip(annotated, captured, strict=True)
+    module = np.array([name or (launched.module if launched else "") for name, launched in pairs], object)
+    return Roles(rows, step, role, layer, known_by, module, captured, replayed, tuple(refused))
 
 
 def _captured(
@@ -154,10 +164,16 @@ def _of_step(
         layers = [-1] * len(rows)
         known_by = [how if role else "" for how, role in zip(known_by, roles, strict=True)]
     for at, name in enumerate(annotated):
-        if name and (role := part_of_module(name)):
-            roles[at], known_by[at] = role, "annotation"
-            layer = _LAYER.search(name)
-            layers[at] = int(layer[1]) if layer else -1
+        if not name or not (role := part_of_module(name)):
+            continue
+        # a module of attention has more than attention in it: what the kernel itself is counts first
+        own = roles[at] if found.roles else parts[at]
+        roles[at] = role if role in _PRODUCTS or own in ("", UNKNOWN, "elementwise", "other") else own
+        if parts[at] not in (PRODUCT, UNKNOWN):
+            roles[at] = parts[at]
+        known_by[at] = "annotation"
+        layer = _LAYER.search(name)
+        layers[at] = int(layer[1]) if layer else -1
     return roles, layers, known_by
 
 

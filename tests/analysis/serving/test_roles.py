@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Trace
-from hta_widgets.analysis import roles
+from hta_widgets.analysis import operators, roles
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import part_of_kernel
@@ -236,3 +236,30 @@ def test_nothing_known_says_why(tmp_path: Path) -> None:
     assert frame["role"].tolist() == ["(unknown)"]
     assert "calls of attention" in frame["why"].iloc[0]
     assert sentence(frame).startswith("Which part of the model each kernel is cannot be told")
+
+
+def test_every_kernel_of_a_recorded_graph_is_known_by_its_annotation() -> None:
+    frame = replayed(Trace.open(shared_input("cases/serving/ann_all.json.gz")))
+    annotated = frame[frame["known_by"] == "annotation"]
+    assert len(annotated) >= 540
+    found = frame.groupby("role")["us"].sum()
+    for role in ("gate_up", "down", "qkv", "o_proj", "lm_head", "attention", "norm", "rope", "cache"):
+        assert found[role] == pytest.approx(TRUTH["sglang_decode"][role], rel=0.01)
+
+
+@pytest.mark.parametrize("by", ["name", "category", "call_path"])
+def test_operators_name_what_graphs_run(by: str) -> None:
+    path = shared_trace("tracelens/inference/sglang_decode")
+    frame = operators(Trace.open(path), by=by)
+    rows = frame[frame["name"].str.startswith("[graph] ")]
+    assert rows["device_self_ns"].sum() == replayed(Trace.open(path))["us"].sum() * 1000
+    assert rows.set_index("name")["device_self_ns"]["[graph] qkv"] == pytest.approx(903_500, rel=0.01)
+    outside = frame.loc[frame["name"] == "(no operator)", "device_self_pct"].sum()
+    assert outside < 1
+    assert frame["device_self_pct"].sum() == pytest.approx(100)
+
+
+def test_modules_of_a_capture_are_those_of_the_replay() -> None:
+    trace = Trace.open(shared_input("cases/serving/ann_all.json.gz"))
+    frame = operators(trace, by="module")
+    assert frame.loc[frame["name"] == "(no module)", "device_self_pct"].sum() < 1
