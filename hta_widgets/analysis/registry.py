@@ -19,7 +19,7 @@ ANALYSES: Final = Entries(
         "step_times": "device_time.step_times",
         "serving_steps": "serving.steps",
         "serving_phases": "serving.phases",
-        "roles": "serving.roles",
+        "roles": "serving.by_role",
         "temporal_breakdown": "device_time.temporal",
         "comm_comp_overlap": "device_time.overlap",
         "idle_breakdown": "idle.breakdown",

@@ -50,6 +50,7 @@ class Captured:
 
     Attributes:
         dims, types: JSON of the operator's inputs, "" where they were not recorded.
+        call: a number of the operator's call, -1 for none.
     """
 
     kernel: str
@@ -57,6 +58,7 @@ class Captured:
     module: str
     dims: str
     types: str
+    call: int = -1
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _captured(rank_trace: RankTrace, calls: Int64) -> tuple[Captured, ...]:
                 else "",
                 dims[row] if row >= 0 else "",
                 types[row] if row >= 0 else "",
+                row,
             )
         )
     return tuple(found)

@@ -13,10 +13,11 @@ import pytest
 
 from hta_widgets import Trace
 from hta_widgets.analysis import operators, roles
+from hta_widgets.analysis.serving.by_role import sentence
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import part_of_kernel
-from hta_widgets.analysis.serving.roles import roles_of, sentence
+from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.errors import TraceNotFoundError
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_input, shared_trace
