@@ -115,6 +115,8 @@ def part_of_kernel(name: str) -> str:
         if pattern.search(text):
             return part
     operation = kernel_class(text).operation
+    if operation in ("attention", "normalization"):  # which may be written with what multiplies matrices
+        return _OF_OPERATION[operation]
     if operation in ("gemm", "gemv") or _PRODUCTS.search(text):
         return PRODUCT
     if _COPIES.search(text):

@@ -74,7 +74,7 @@ def roles_of(rank_trace: RankTrace) -> Roles:
     known_by, layer = role.copy(), np.full(len(rows), -1, np.int64)
     captured, refused = _captured(rank_trace, rows, replayed, frame, step)
     annotated = _annotated(rank_trace, rows)
-    known: dict[tuple[object, ...], tuple[list[str], list[int], list[str]] | str] = {}
+    known: dict[tuple[object, ...], tuple[list[str], list[int], list[str], str]] = {}
     edges = np.searchsorted(step, np.arange(len(frame) + 1))
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         own = slice(first, last)
@@ -85,11 +85,9 @@ def roles_of(rank_trace: RankTrace) -> Roles:
         )  # fmt: skip
         if key not in known:
             known[key] = _of_step(rank_trace, rows[own], replayed[own], launched, annotated[own])
-        found = known[key]
-        if isinstance(found, str):
-            refused[found] = None
-            continue
-        role[own], layer[own], known_by[own] = found
+        role[own], layer[own], known_by[own], why = known[key]
+        if why:
+            refused[why] = None
     pairs = zip(annotated, captured, strict=True)
     module = np.array([name or (launched.module if launched else "") for name, launched in pairs], object)
     return Roles(rows, step, role, layer, known_by, module, captured, replayed, tuple(refused))
@@ -136,8 +134,8 @@ def _of_step(
     replayed: npt.NDArray[np.bool_],
     captured: Sequence[Captured | None],
     annotated: Sequence[str],
-) -> tuple[list[str], list[int], list[str]] | str:
-    """Role, layer and how they are known of the work of one step; or why they are not."""
+) -> tuple[list[str], list[int], list[str], str]:
+    """Role, layer and how they are known of the work of one step; and why some are not."""
     names = [rank_trace.names[code] for code in rank_trace.name[rows].tolist()]
     parts = [_part(name, launched) for name, launched in zip(names, captured, strict=True)]
     known_by = [
@@ -147,12 +145,10 @@ def _of_step(
     found = placed(parts, rank_trace.dur[rows].tolist())
     roles, layers = list(found.roles), list(found.layers)
     if found.refused:
-        if not any(captured) and not any(annotated):
-            return found.refused
         # which product is which is not known, all else is what its operator says
+        has_operator = [launched or not graph for launched, graph in zip(captured, replayed, strict=True)]
         roles = [
-            part if launched and part != UNKNOWN else ""
-            for part, launched in zip(parts, captured, strict=True)
+            part if known and part != UNKNOWN else "" for part, known in zip(parts, has_operator, strict=True)
         ]
         layers = [-1] * len(rows)
         known_by = [how if role else "" for how, role in zip(known_by, roles, strict=True)]
@@ -161,13 +157,12 @@ def _of_step(
             continue
         # a module of attention has more than attention in it: what the kernel itself is counts first
         own = roles[at] if found.roles else parts[at]
-        roles[at] = role if role in _PRODUCTS or own in ("", UNKNOWN, "elementwise", "other") else own
-        if parts[at] not in (PRODUCT, UNKNOWN):
-            roles[at] = parts[at]
+        of_module = role in _PRODUCTS or own in ("", UNKNOWN, "elementwise", "other")
+        roles[at] = parts[at] if parts[at] not in (PRODUCT, UNKNOWN) else role if of_module else own
         known_by[at] = "annotation"
         layer = _LAYER.search(name)
         layers[at] = int(layer[1]) if layer else -1
-    return roles, layers, known_by
+    return roles, layers, known_by, found.refused if "" in roles else ""
 
 
 def _part(name: str, launched: Captured | None) -> str:

@@ -97,7 +97,8 @@ def test_a_capture_that_is_not_there() -> None:
 
 NAMES = {
     "norm": "void vllm::rms_norm_kernel<c10::BFloat16>", "qkv": "nvjet_tst_128x64", "rope": "rotary_emb",
-    "cache": "reshape_and_cache_flash_kernel", "attention": "flash_fwd_splitkv_kernel<Flash_fwd>",
+    "cache": "reshape_and_cache_flash_kernel",
+    "attention": "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<64, cutlass::half_t> >",
     "o_proj": "nvjet_tst_64x8", "gate_up": "nvjet_tst_256x64", "activation": "act_and_mul_kernel",
     "down": "nvjet_tst_192x8", "router": "nvjet_tst_16x8", "experts": "fused_moe_kernel",
     "lm_head": "nvjet_tst_512x8", "embedding": "vectorized_gather", "sampling": "argmax_kernel",
