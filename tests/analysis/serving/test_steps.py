@@ -47,6 +47,9 @@ def test_a_server_with_continuous_batching(tmp_path: Path, engine: str) -> None:
         .iloc[:-1]
         .equals(frame["period_ns"].iloc[:-1])
     )
+    by_phase = frame[["decoding_ns", "prefilling_ns", "mixing_ns", "doing_ns"]]
+    assert by_phase.sum(axis=1).equals(frame["device_ns"])
+    assert (by_phase.gt(0).sum(axis=1) == 1).all()
     assert frame["bubble_ns"].isna().tolist() == [False] * (len(batches) - 1) + [True]
     assert set(frame["host_frame"].iloc[:-1]) == {"scheduler.py(88): schedule"}
     decode = frame[frame["phase"] == "decode"]
