@@ -43,7 +43,8 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         "copy", "product", "other", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
         time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
         (float64, 1e9 bytes and 1e12 operations per second; of products and attention, from shapes and
-        lengths of sequences; NaN where these are not recorded), known_by (str:
+        lengths of sequences; at least, where some layers may read only a window of these; NaN where they are
+        not recorded), known_by (str:
         "annotation", "capture", "operator" for what no graph launched, placed by structure, "structure", or
         ""), name (str: the kernel that takes most of the time), why (str: of "(unknown)" the reason, or "").
 
@@ -63,7 +64,7 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
                 "known_by": known.known_by[chosen],
                 "name": [rank_trace.names[code] for code in rank_trace.name[rows].tolist()],
                 "time_ns": rank_trace.dur[rows],
-                "bytes": traffic.moved_bytes[chosen],
+                "bytes": (traffic.moved_bytes - traffic.kv_bytes + traffic.kv_least_bytes)[chosen],
                 "flops": traffic.flops[chosen],
             }
         )
