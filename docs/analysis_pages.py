@@ -21,6 +21,7 @@ EXAMPLE = "ddp_4ranks"
 OTHER_EXAMPLES = {
     "fsdp_units": "gpt2_fsdp_full_shard",
     "module_stacks": "single_gpu_dataloader_stall",
+    **dict.fromkeys(("serving_steps", "serving_phases", "roles"), "continuous_batching"),
     **dict.fromkeys(("parallelism", "pipeline", "expert_balance"), "moe_pipeline"),
 }
 # These are not bundled: the simulator of the tests writes them.

@@ -38,6 +38,30 @@ JOBS: dict[str, SimulatedJob] = {
         ),
         # No ProfilerStep: serving steps, and decoding by replayed CUDA graphs.
         SimulatedJob("inference_cuda_graphs", "serving", steps=13, layers=8, batch=4, sequence=512),
+        # A server with continuous batching: prompts alone, beside requests that decode, and decoding alone.
+        SimulatedJob(
+            "continuous_batching",
+            "serving",
+            layers=6,
+            batch=1,
+            sequence=768,
+            python_frames=True,
+            seed=105,
+            plan=(
+                (1, 0),
+                (1, 0),
+                (0, 8),
+                (0, 8),
+                (1, 8),
+                (1, 8),
+                *((0, 16),) * 10,
+                (1, 16),
+                (1, 0),
+                *((0, 16),) * 6,
+                (0, 4),
+                (0, 4),
+            ),
+        ),
         # One training, set up four ways: what changes from one to the next?
         _gpt2("gpt2_baseline", "single", 1, seed=101),
         _gpt2("gpt2_ddp", "ddp", 2, seed=102),

@@ -21,7 +21,7 @@ from examples.simulator.gpt import Gpt, GptShape
 from examples.simulator.nccl import ProcessGroup
 from examples.simulator.rank import Pace, Rank
 from examples.simulator.seeded_rng import SeededRng
-from examples.simulator.serving import serve
+from examples.simulator.serving import serve, serve_continuously
 from examples.simulator.training import train
 from examples.simulator.truth import JobTruth, rank_truth
 
@@ -34,7 +34,8 @@ class SimulatedJob:
 
     `straggler` computes `slowdown_permille` / 1000 times as long as the others. `clock_offsets_ns` is what
     each rank's clock shows beyond the true time (missing ranks: 0). `dataloader_stall_ns` is how long the
-    host waits for each batch, give or take a tenth. `decode_batches`: the batch sizes a server goes through.
+    host waits for each batch, give or take a tenth. `decode_batches`: the batch sizes a server goes through;
+    `plan`: or its steps, each of so many prompts and so many requests that decode.
     `events_by_category` orders the file as Kineto does, for smaller files than the order in time gives.
     `bus_gbps` is NCCL's "bus bandwidth" and `bucket_mb` the size of DDP's buckets.
 
@@ -56,6 +57,7 @@ class SimulatedJob:
     slowdown_permille: int = 1000
     dataloader_stall_ns: int = 0
     decode_batches: tuple[int, ...] = (16, 8)
+    plan: tuple[tuple[int, int], ...] = ()
     python_frames: bool = False
     events_by_category: bool = False
     clock_offsets_ns: tuple[int, ...] = ()
@@ -142,6 +144,8 @@ def _program(job: SimulatedJob, rank: Rank) -> Iterator[None]:
     shape = job.shape
     if job.strategy == "serving":
         model = Gpt(rank, shape, training=False, extra_op=job.extra_op)
+        if job.plan:
+            return serve_continuously(rank, model, job.plan)
         return serve(rank, model, job.steps, job.decode_batches)
     group = ProcessGroup(rank, job.ranks, job.bus_gbps)
     sharding: FullyShardedDataParallel | None = None

@@ -27,6 +27,76 @@ def serve(rank: Rank, model: Gpt, steps: int, decode_batches: tuple[int, ...]) -
         yield from _decode(rank, prompt, batch, graph_id=1 + decode_batches.index(batch))
 
 
+def serve_continuously(rank: Rank, model: Gpt, plan: tuple[tuple[int, int], ...]) -> Iterator[None]:
+    """Steps whose batches change as requests come: (prompts, requests that decode) of each.
+
+    Prompts are read eagerly, alone or beside requests that decode; what only decodes is a graph.
+    """
+    shape, lengths = model.shape, 0
+    graphs = sorted({decodes for prompts, decodes in plan if not prompts})
+    for prompts, decodes in plan:
+        lengths = max(lengths, decodes * _CONTEXT_TOKENS) + decodes
+        with rank.main.annotation(_label(shape, prompts, decodes, lengths)):
+            _copy_input(rank, Tensor((shape.tokens * prompts + decodes,), "long int"))
+            if prompts:
+                model.forward()
+                _decode_beside(rank, shape, decodes)
+            else:
+                graph = _captured_graph(shape, decodes)
+                rank.launch_graph(rank.main, 1 + graphs.index(decodes), graph)
+            yield from _sample(rank, shape, prompts + decodes)
+        _schedule(rank)
+
+
+def _label(shape: GptShape, prompts: int, decodes: int, lengths: int) -> str:
+    """As SGLang's detailed annotations name a step."""
+    read = shape.tokens * prompts
+    context = f"c_sq={read} c_sqsq={read * read} c_sqsk={read * read} c_sk={read}"
+    decoding = f"g_sq={decodes} g_sqsq={decodes} g_sqsk={lengths} g_sk={lengths}"
+    if prompts and decodes:
+        return f"step[MIXED bs={prompts + decodes} c={prompts} g={decodes} {context} {decoding}]"
+    if prompts:
+        return f"step[EXTEND bs={prompts} toks={read} {context}]"
+    return f"step[DECODE bs={decodes} {decoding}]"
+
+
+def _decode_beside(rank: Rank, shape: GptShape, decodes: int) -> None:
+    """Attention of the requests that decode while a prompt is read."""
+    if not decodes:
+        return
+    query = Tensor((decodes, shape.width))
+    for _ in range(shape.layers):
+        with rank.main.op("vllm::unified_attention", (query, query, query)):
+            rank.launch(
+                rank.main, kernels.decode_attention(decodes, shape.heads, _CONTEXT_TOKENS, shape.head_width)
+            )
+
+
+def _captured_graph(shape: GptShape, batch: int) -> list[Kernel]:
+    """As `_decode_graph`, with the kernels of a server: rotary embedding, and the write to the cache."""
+    width = shape.width
+    hidden, wide = Tensor((batch, width)), Tensor((batch, 4 * width))
+    norm = kernels.layer_norm(batch, width)
+    layer = [
+        norm,
+        kernels.gemm(batch, 3 * width, width),
+        kernels.elementwise("vllm::rotary_embedding_kernel", hidden, 4),
+        kernels.elementwise("vllm::reshape_and_cache_flash_kernel", hidden, 4),
+        kernels.decode_attention(batch, shape.heads, _CONTEXT_TOKENS, shape.head_width),
+        kernels.gemm(batch, width, width),
+        norm,
+        kernels.gemm(batch, 4 * width, width),
+        kernels.elementwise("at::native::GeluCUDAKernelImpl", wide, 2),
+        kernels.gemm(batch, width, 4 * width),
+    ]
+    return [
+        kernels.gather_rows(batch, width),
+        *(layer * shape.layers),
+        norm,
+        kernels.gemm(batch, shape.vocabulary, width),
+    ]
+
+
 def _extend(rank: Rank, model: Gpt, shape: GptShape) -> Iterator[None]:
     with rank.main.annotation(f"step[EXTEND bs={shape.batch} toks={shape.tokens}]"):
         _copy_input(rank, Tensor((shape.tokens,), "long int"))

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.quality import replay_quality
     from hta_widgets.analysis.replay.replayed_events import replayed_events
     from hta_widgets.analysis.replay.speed_map import speed_map
+    from hta_widgets.analysis.serving.by_role import roles
     from hta_widgets.analysis.serving.phases import serving_phases
     from hta_widgets.analysis.serving.steps import serving_steps
     from hta_widgets.analysis.strategy.fsdp_units import fsdp_units
@@ -149,6 +150,7 @@ __all__ = [
     "replay_quality",
     "replayed_events",
     "replayed_path",
+    "roles",
     "roofline",
     "run_table",
     "same_stretch",
@@ -238,6 +240,7 @@ _MODULES = {
     "replay_quality": "hta_widgets.analysis.replay.quality",
     "replayed_events": "hta_widgets.analysis.replay.replayed_events",
     "replayed_path": "hta_widgets.analysis.critical_path.replayed",
+    "roles": "hta_widgets.analysis.serving.by_role",
     "roofline": "hta_widgets.analysis.operators.roofline",
     "run_table": "hta_widgets.analysis.compare.run_table",
     "same_stretch": "hta_widgets.analysis.inspect.window",

@@ -20,6 +20,7 @@ ANALYSES: Final = Entries(
         "serving_steps": "serving.steps",
         "serving_phases": "serving.phases",
         "step_parts": "device_time.step_parts",
+        "roles": "serving.by_role",
         "temporal_breakdown": "device_time.temporal",
         "comm_comp_overlap": "device_time.overlap",
         "idle_breakdown": "idle.breakdown",

@@ -299,6 +299,12 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         "default: the last, if the files say for certain that there are several",
     )
     parser.add_argument(
+        "--capture",
+        metavar="PATH",
+        help="a file or folder of traces that record the capture of the graphs that a server replays; "
+        "default: those beside the trace",
+    )
+    parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
         help="of a Dask cluster, whose workers read the files and answer, e.g. tcp://host:8786",

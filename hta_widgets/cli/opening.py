@@ -51,7 +51,7 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
         clock: Any = getattr(arguments, "clock", "auto")
         trace = Trace.open(
             source_of(arguments), client_of(arguments), progress=progress, clock=clock,
-            recording=arguments.recording,
+            recording=arguments.recording, capture=getattr(arguments, "capture", None),
         )  # fmt: skip
     if warn:
         warn_of_failed(arguments, trace)

@@ -22,6 +22,7 @@ _NAMES = (
     "ddp_4ranks",
     "single_gpu_dataloader_stall",
     "inference_cuda_graphs",
+    "continuous_batching",
     "gpt2_baseline",
     "gpt2_ddp",
     "gpt2_fsdp_full_shard",

@@ -17,6 +17,7 @@ from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatErr
 from hta_widgets.formatting import byte_size, counted, encodable
 from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
+from hta_widgets.trace.captures import captures_beside, given_captures
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
@@ -62,6 +63,7 @@ class Trace:
         recordings: the names of the recordings in the folder that was opened, where there are several.
         recording: the one that this is; "" if there is one only, or all were opened together.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
+        captures: recordings of the capture of graphs that the ranks replay.
         iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
     """
 
@@ -79,8 +81,10 @@ class Trace:
         iteration_clock: IterationClock = "auto",
         rules: ClassRules | None = None,
         answers: Path | None = None,
+        captures: tuple[Path, ...] = (),
     ) -> None:
         self.failed = failed
+        self.captures = captures
         self.memory = memory
         self.answers = answers
         self._found = found
@@ -118,6 +122,7 @@ class Trace:
         memory_limit: float | str | None = None,
         recording: Which = None,
         repair: bool = True,
+        capture: Any = None,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -155,6 +160,9 @@ class Trace:
                 files do not say for certain that they are several.
             repair: records whose times cannot be true, such as two kernels at once on one in-order queue, are
                 estimated from like ones or left out, and listed in `records`. False believes everything.
+            capture: a file, a folder or a list of both: traces of the capture of the graphs that the ranks
+                replay, which tell what launched each kernel (`analysis.roles`). Default: those that lie
+                beside the ranks' files.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read, or no such `recording`.
@@ -171,7 +179,10 @@ class Trace:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         if why := _why_no_limit(memory_limit, cache, client):
             raise ValueError(f"memory_limit={memory_limit!r} cannot be kept: {why}")
+        captures = given_captures(capture)
         if client is not None:
+            if captures:
+                raise ValueError("capture= cannot be read by a client's workers: open the job without one")
             from hta_widgets.trace.far import FarTrace  # which is made of this
 
             return FarTrace.open_on(client, path, cache, progress, clock, classes, recording, repair)
@@ -189,12 +200,18 @@ class Trace:
             [found.files[at] for at in usable], [each.by_rank() for each in read if each is not None]
         )
         settled = settle(files, [each.header for each in events], found, recording)
+        aside = [
+            file for file, each in zip(files, events, strict=True) if each.header.evidence.graphs == "capture"
+        ]
+        ranks = [files[at] for at in settled.positions]
         events = [events[at] for at in settled.positions]
+        if not captures and any(each.header.evidence.graphs == "replay" for each in events):
+            captures = captures_beside(ranks, [file for file in aside if file not in ranks])
         folder = cache_folder(cache)
         answers = None if folder is None else folder / "answers"
         return cls(
             events, settled.assigned, settled.found, failed, memory,
-            iteration_clock=clock, rules=rules, answers=answers,
+            iteration_clock=clock, rules=rules, answers=answers, captures=captures,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -318,7 +335,7 @@ class Trace:
         return Trace(
             [self._events[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
             self._found, self.failed, self.memory, kept or self._kept, self.clock,
-            clock or self.iteration_clock, rules or self._rules, self.answers,
+            clock or self.iteration_clock, rules or self._rules, self.answers, self.captures,
         )  # fmt: skip
 
     @property
@@ -343,6 +360,7 @@ class Trace:
         if self._kept or not all(events.key for events in self._events.values()):
             return {}
         rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
+        rules += [(str(path), path.stat().st_mtime_ns) for path in self.captures if path.exists()]
         return {
             rank: f"{events.key} {self._assigned[rank].key} {self.clock.offset_ns.get(rank, 0)} {rules}"
             for rank, events in self._events.items()

@@ -23,6 +23,7 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
+from hta_widgets.trace.captures import of_rank
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import (
     Clock,
@@ -537,6 +538,12 @@ class RankTrace:
     @property
     def _links_file(self) -> Path | None:
         return self.events.links if self._is_plain else None
+
+    @property
+    def captures(self) -> tuple[Path, ...]:
+        """Recordings of the capture of the graphs that this rank replays."""
+        trace = None if self._job is None else self._job()
+        return () if trace is None else of_rank(trace.captures, self.rank)
 
     @property
     def _is_plain(self) -> bool:

@@ -35,7 +35,7 @@ def found(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     [
         ("ddp_4ranks", "straggler"),
         ("single_gpu_dataloader_stall", "data_stall"),
-        ("inference_cuda_graphs", "idle_host"),
+        ("inference_cuda_graphs", "bubble_between_steps"),
     ],
 )
 def test_what_was_planted_in_the_examples_comes_first(name: str, topic: str) -> None:

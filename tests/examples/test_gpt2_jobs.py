@@ -58,6 +58,7 @@ def test_the_four_jobs_come_last_and_in_order() -> None:
         "ddp_4ranks",
         "single_gpu_dataloader_stall",
         "inference_cuda_graphs",
+        "continuous_batching",
         *FOUR,
     ]
 

@@ -107,11 +107,15 @@ def serving_rate(inputs: Inputs) -> Finding | None:
             bubble=bubble,
             after=_after(place, rank),
         )
-    span = row.span
     return Finding(
-        0, 0.0, text + ".", "Compare it with what the server reports itself.", "serving_phases",
-        Evidence(event_rank=rank, span=span), severity="verdict",
-    )  # fmt: skip
+        0,
+        100.0 if row.works_pct is None else row.works_pct,
+        text + ".",
+        "Compare it with what the server reports itself.",
+        "serving_phases",
+        Evidence(event_rank=rank, span=row.span),
+        severity="verdict",
+    )
 
 
 def bubble_between_steps(inputs: Inputs) -> Finding | None:

@@ -17,6 +17,7 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.costs import SUMS, module_costs, operator_costs
 from hta_widgets.analysis.operators.groups import BY, OF_MODULES, By, Groups, groups_of
 from hta_widgets.analysis.operators.memory import COLUMNS, memory_of
+from hta_widgets.analysis.operators.replayed import with_replayed
 from hta_widgets.analysis.operators.totals import Totals
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
@@ -58,8 +59,9 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
     The table of `torch.profiler`'s `key_averages`, from the recording. An operator is a call that PyTorch
     recorded as `cpu_op`; one that is all that a caller of its name does is part of that call. Device work
     (kernels, copies, fills, collectives) belongs to the innermost operator open on the launching thread when
-    it was launched. What no operator launched is the row "(no operator)", so device_self_ns adds up to the
-    time of all device work of the scope.
+    it was launched. Kernels of graphs that a server replays are rows by their part of the model, such as
+    "[graph] qkv" (`roles`), or by the module that captured them. What else no operator launched is the row
+    "(no operator)", so device_self_ns adds up to the time of all device work of the scope.
 
     Calls belong to the iteration and the window that they start in, with their whole time on the host;
     device work belongs as in `RankTrace.members`, and streams and names choose among it. Totals count a
@@ -189,7 +191,7 @@ def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.
         columns[f"{name}_bytes"] = pd.array(
             [pd.NA] * len(keep) if memory is None else memory[keep, at], "Int64"
         )
-    return pd.DataFrame(columns, index=range(len(keep)))
+    return with_replayed(pd.DataFrame(columns, index=range(len(keep))), rank_trace, scope, by, OUTSIDE[by])
 
 
 def _columns(

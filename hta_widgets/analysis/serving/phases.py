@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.serving.steps import serving_steps
+from hta_widgets.analysis.serving.used import USED, used
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import duration, percent, plain
 from hta_widgets.trace.scope import Scope
@@ -47,11 +48,21 @@ _COLUMNS = {
     "tpot_least_ns": "Int64",
     "tokens_per_s": "float64",
     "follows": "bool",
+    "weight_bytes": "Int64",
+    "kv_bytes": "Int64",
+    "kv_least_bytes": "Int64",
+    "mbu_pct": "float64",
+    "mbu_least_pct": "float64",
+    "mfu_pct": "float64",
+    "covered_pct": "float64",
+    "why": "str",
 }
 
 
 @kept(by_rank=True)
-def serving_phases(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+def serving_phases(
+    trace: Trace, scope: Scope | None = None, sliding_window: int | str | None = None
+) -> pd.DataFrame:
     """How long do steps of each phase of a server take, and how many tokens per second do they make?
 
     Of the steady steps: those before and after (`ramp`, `drain` in `serving_steps`) are left out. Phases are
@@ -60,6 +71,8 @@ def serving_phases(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Args:
         trace: the job.
         scope: ranks, iterations and time window, as for `serving_steps`; default everything.
+        sliding_window: tokens that layers with a window read at most, which no recording tells; those are
+            the layers with the faster of two kinds of attention. A number, or its digits.
 
     Returns:
         One row per rank and phase, the phase with most time first. Columns: rank (int64), phase (str), steps,
@@ -71,20 +84,52 @@ def serving_phases(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         if the next step tells them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
         period divided by all tokens that are verified: no less is possible), tokens_per_s (float64, all
         tokens, or those emitted, over all periods; NaN where unknown), follows (bool: periods were recorded;
-        if not, all of this is as if the next step followed at once).
+        if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of
+        weights, and of keys and values, that a step reads, at the median; NA where unknown), kv_least_bytes
+        (Int64: without layers that may read only a window of them), mbu_pct, mbu_least_pct (float64, % of the
+        bandwidth of memory: these bytes in the period, with kv_bytes and kv_least_bytes), mfu_pct (float64, %
+        of the peak of what multiplies: the operations of products in the period), covered_pct (float64, % of
+        the device's time of kernels whose traffic is known: what others move comes on top, so that mbu_pct
+        and mfu_pct are "at least"), why (str: why they are unknown, "" where they are known: less than half
+        of the time is covered, or the peaks of the device are unknown).
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.
+        ValueError: `sliding_window` is no positive integer.
     """
-    return phases_of(serving_steps(trace, scope))
+    window = _window(sliding_window)
+    steps = serving_steps(trace, scope)
+    phases = phases_of(steps)
+    ranks = phases["rank"].tolist()
+    chosen = [_chosen(steps, row) for _, row in phases.iterrows()]
+    found = [used(trace.rank(rank), mine, window) for rank, mine in zip(ranks, chosen, strict=True)]
+    return phases.join(pd.DataFrame(found, columns=list(USED), index=phases.index)).astype(_COLUMNS)
+
+
+def _window(stated: int | str | None) -> int | None:
+    text = str(stated or "").replace(",", "")
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"sliding_window is a number of tokens above 0, such as 128, not {stated!r}")
+    return int(text)
+
+
+def _chosen(steps: pd.DataFrame, row: pd.Series[Any]) -> pd.DataFrame:
+    """The steps that a row of `phases_of` is about."""
+    mine = (steps["rank"] == row["rank"]) & (steps["phase"] == row["phase"]) & (steps["state"] == "steady")
+    timed = steps["period_ns" if row["follows"] else "device_ns"].notna()
+    chosen: pd.DataFrame = steps[mine & timed]
+    return chosen
 
 
 def phases_of(steps: pd.DataFrame) -> pd.DataFrame:
     """The phases of some rows of `serving_steps`."""
     rows = [_row(group) for _, group in steps.groupby(["rank", "phase"], sort=True)]
-    frame = pd.DataFrame(rows, columns=[*_COLUMNS, "whole"])
+    own = {name: kind for name, kind in _COLUMNS.items() if name not in USED}
+    frame = pd.DataFrame(rows, columns=[*own, "whole"])
     frame = frame.sort_values(["rank", "whole"], ascending=[True, False], kind="stable", ignore_index=True)
-    return frame[list(_COLUMNS)].astype(_COLUMNS)
+    return frame[list(own)].astype(own)
 
 
 def _row(group: pd.DataFrame) -> dict[str, Any]:
@@ -163,6 +208,9 @@ def sentence(frame: pd.DataFrame) -> str:
     if not np.isnan(row["tokens_per_s"]):
         makes = "makes" if row["steps"] == 1 else "make"
         said += f" {makes} {plain(round(row['tokens_per_s']))} tokens per second"
+    if "mbu_pct" in row and not np.isnan(row["mbu_pct"]):
+        least = row["mbu_pct"] if np.isnan(row["mbu_least_pct"]) else row["mbu_least_pct"]
+        said += f", at least {percent(least)} MBU"
     if not row["follows"]:
         return f"{said}, if the next one follows at once."
     return f"{said}; for {percent(row['bubble_pct'])} of it the device waits for the next one."
@@ -179,4 +227,5 @@ ANALYSIS = Analysis(
         "period_ns", ("rank", "phase"), "compute", combine="max", measure="Time from step to step, median"
     ),
     requires=("steps of a server",),
+    options=(Option("sliding_window", "Sliding window", hint="all layers read whole sequences"),),
 )

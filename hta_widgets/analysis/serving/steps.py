@@ -50,7 +50,9 @@ _COLUMNS = {
     "tokens_per_s": "float64",
     "host_frame": "str",
     "host_call": "str",
+    **dict.fromkeys(("decoding_ns", "prefilling_ns", "mixing_ns", "doing_ns"), "Int64"),
 }
+_BY_PHASE = {"decode": "decoding_ns", "prefill": "prefilling_ns", "mixed": "mixing_ns"}
 
 
 @kept(by_rank=True)
@@ -80,7 +82,9 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         for the last step), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per
         period; NaN where unknown), host_frame (str: the narrowest Python function that is open in half of the
         bubble or more), host_call (str: the operator or call of the runtime that is open longest in it).
-        Where little is recorded then, host_frame says "nothing recorded", and after what.
+        Where little is recorded then, host_frame says "nothing recorded", and after what. decoding_ns,
+        prefilling_ns, mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or
+        something else; 0 in others).
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.
@@ -89,7 +93,8 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frames = []
     for rank, rank_trace in server_ranks(trace, scope):
         steps = steps_of(rank_trace)
-        frames.append(in_scope(steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace)), scope))
+        steps = steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace), **_by_phase(steps))
+        frames.append(in_scope(steps, scope))
     return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
 
 
@@ -130,6 +135,12 @@ def _rates(steps: pd.DataFrame) -> dict[str, pd.Series[float]]:
     drafted = steps["phase"].isin(("decode", "verify")) & (steps["tokens"] > steps["requests"]).fillna(False)
     tokens = steps["tokens"].where(~drafted, steps["emitted"]).astype("Float64")
     return {"tokens_per_s": (1e9 * tokens / steps["period_ns"]).astype("float64")}
+
+
+def _by_phase(steps: pd.DataFrame) -> dict[str, pd.Series[int]]:
+    """The time of each step, in the column of its phase."""
+    column = steps["phase"].map(_BY_PHASE).fillna("doing_ns")
+    return {name: steps["device_ns"].where(column == name, 0) for name in (*_BY_PHASE.values(), "doing_ns")}
 
 
 def _hosts(rank_trace: RankTrace) -> dict[str, list[str]]:
@@ -182,7 +193,10 @@ ANALYSIS = Analysis(
     sentence=sentence,
     chart=Stack(
         (
-            Series("device_ns", "Step", "compute"),
+            Series("decoding_ns", "Decode", "compute"),
+            Series("prefilling_ns", "Prefill", "compute", "/"),
+            Series("mixing_ns", "Mixed", "compute", "x"),
+            Series("doing_ns", "Other steps", "compute", "."),
             Series("other_ns", "Other work", "memory"),
             Series("bubble_ns", "Bubble", "idle"),
         ),

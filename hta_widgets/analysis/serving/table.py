@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.step_names import ServingStep, serving_step
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ LIKE_DECODE = ("decode", "verify", "draft", "diffusion")
 
 # A run of steps is steady while its batch stays within this share of the run's largest.
 _STEADY = 0.9
+# The annotations of a step that two layers of an engine name.
+_TWICE = 2
 
 _LABELLED = ("phase", "batch_size", "tokens", "padded", "prompts", "prompt_tokens", "kv_tokens",
              "decode_kv_tokens")  # fmt: skip
@@ -47,9 +50,10 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     bubble_ns (Int64), state (str). See `serving_steps`.
     """
     frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
-    labelled = pd.DataFrame([_labelled(step) for step in _labels(rank_trace, frame)], columns=_LABELLED)
+    steps, marks = _labels(rank_trace, frame)
+    labelled = pd.DataFrame([_labelled(step) for step in steps], columns=_LABELLED)
     texts = frame["label"].to_numpy(object)
-    begin = frame["host_start_ns"].to_numpy(np.int64)
+    begin = marks[:, 0]
     columns: dict[str, Any] = {
         "iteration": frame["iteration"].to_numpy(np.int64),
         "phase": labelled["phase"].astype("str"),
@@ -57,7 +61,7 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
         "requests": labelled["batch_size"].astype("Int64"),
         **{name: labelled[name].astype("Int64") for name in _LABELLED[2:]},
         "host_start_ns": begin,
-        "host_ns": frame["host_end_ns"].to_numpy(np.int64) - begin,
+        "host_ns": marks[:, 1] - begin,
     }
     table = pd.DataFrame(columns).join(_times(rank_trace, frame, begin))
     table["emitted"] = _emitted(table)
@@ -65,46 +69,78 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     return table
 
 
-def _labels(rank_trace: RankTrace, frame: pd.DataFrame) -> list[ServingStep]:
-    """What the annotations of each step say together: runners and schedulers may each name it."""
+def _labels(rank_trace: RankTrace, frame: pd.DataFrame) -> tuple[list[ServingStep], Int64]:
+    """What the annotations of each step say together: runners and schedulers may each name it.
+
+    And when the innermost of them is open, int64[n, 2]: what is around it is work between steps.
+    """
     steps = [serving_step(str(label)) or ServingStep("unknown") for label in frame["label"]]
     known = {code: step for code, name in enumerate(rank_trace.names) if (step := serving_step(name))}
     named = np.zeros(len(rank_trace.names), np.bool_)
     named[list(known)] = True
-    rows = np.flatnonzero((rank_trace.event_class == EventClass.ANNOTATION) & named[rank_trace.name])
+    of_host = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
+    rows = np.flatnonzero(of_host & named[rank_trace.name])
     begin, end = (frame[name].to_numpy(np.int64) for name in ("host_start_ns", "host_end_ns"))
     at = np.searchsorted(begin, rank_trace.start[rows], "right") - 1
     inside = (at >= 0) & (rank_trace.end[rows] <= end[at]) if len(begin) else np.zeros(len(rows), np.bool_)
+    marks = np.column_stack([begin, end])
+    parts = np.bincount(at[inside], minlength=len(steps))
     for row, step in zip(rows[inside].tolist(), at[inside].tolist(), strict=True):
-        steps[step] = steps[step].filled(known[int(rank_trace.name[row])])
-    return steps
+        other = known[int(rank_trace.name[row])]
+        steps[step] = steps[step].filled(other)
+        span = (int(rank_trace.start[row]), int(rank_trace.end[row]))
+        whole = other.batch_size == steps[step].batch_size and parts[step] == _TWICE
+        if whole and span[1] - span[0] < marks[step, 1] - marks[step, 0]:
+            marks[step] = span
+    return steps, marks
 
 
 def _labelled(step: ServingStep) -> tuple[Any, ...]:
     return tuple(getattr(step, name) for name in _LABELLED)
 
 
-def own_work(rank_trace: RankTrace, frame: pd.DataFrame) -> tuple[Int64, Int64]:
-    """Rows of the device work that the steps of a frame launch, and the place of each one's step in it."""
+@memoize_per_rank()
+def own_work(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """Rows of the device work that a rank's steps launch, and the place of each one's step."""
+    frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
+    _, marks = _labels(rank_trace, frame)
     rows = device_work(rank_trace).rows
     numbers = frame["iteration"].to_numpy(np.int64)
     order = np.argsort(numbers)
     at = np.append(order, -1)[np.searchsorted(numbers, rank_trace.iteration[rows], sorter=order)]
     mine = np.append(numbers, -1)[at] == rank_trace.iteration[rows]
     mine &= at >= 0
-    return rows[mine], at[mine]
+    rows, at = rows[mine], at[mine]
+    launch = rank_trace.launch[rows]
+    called = np.where(launch >= 0, rank_trace.start[launch], NULL)
+    within = (called == NULL) | ((marks[at, 0] <= called) & (called < marks[at, 1]))
+    return rows[within], at[within]
+
+
+def _first_work(rank_trace: RankTrace, rows: Int64, at: Int64, count: int) -> pd.Series[int]:
+    """When the device begins with each step: its first work in the queue where most of that is."""
+    queue = rank_trace.queues(rows)
+    table = pd.DataFrame(
+        {"at": at, "queue": queue, "time": rank_trace.dur[rows], "start": rank_trace.start[rows]}
+    )
+    by_queue = table.groupby(["at", "queue"], sort=False).agg(time=("time", "sum"), start=("start", "min"))
+    most = by_queue.reset_index().sort_values(["at", "time"], kind="stable").groupby("at")["start"].last()
+    return most.reindex(range(count)).astype("Int64")
 
 
 def _times(rank_trace: RankTrace, frame: pd.DataFrame, begin: Int64) -> pd.DataFrame:
     """When the device works for each step, and what it does until the next one begins."""
-    start, end = (frame[f"device_{edge}_ns"].astype("Int64") for edge in ("start", "end"))
+    rows, at = own_work(rank_trace)
+    start = _first_work(rank_trace, rows, at, len(frame))
+    last = pd.Series(rank_trace.end[rows]).groupby(at).max().reindex(range(len(frame))).astype("Int64")
+    # where the next step begins, this one is over
+    end = last.where(~(last > start.shift(-1)).fillna(False), start.shift(-1))
     following, on_host = start.shift(-1), pd.Series(begin, dtype="Int64")
     if start.isna().all():  # only the host is recorded
         start, following = start.astype("Int64"), start.astype("Int64")
         period = on_host.shift(-1) - on_host
     else:
         period = following - start
-    rows, _ = own_work(rank_trace, frame)
     own = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     everything = Intervals.union(rank_trace.start[device_work(rank_trace).rows], device_work(rank_trace).end)
     other = _within(everything, end, following)

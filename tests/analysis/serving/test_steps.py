@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hta_widgets import Scope, Trace, examples
-from hta_widgets.analysis import serving_phases, serving_steps
+from hta_widgets.analysis import roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
@@ -47,6 +47,9 @@ def test_a_server_with_continuous_batching(tmp_path: Path, engine: str) -> None:
         .iloc[:-1]
         .equals(frame["period_ns"].iloc[:-1])
     )
+    by_phase = frame[["decoding_ns", "prefilling_ns", "mixing_ns", "doing_ns"]]
+    assert by_phase.sum(axis=1).equals(frame["device_ns"])
+    assert (by_phase.gt(0).sum(axis=1) == 1).all()
     assert frame["bubble_ns"].isna().tolist() == [False] * (len(batches) - 1) + [True]
     assert set(frame["host_frame"].iloc[:-1]) == {"scheduler.py(88): schedule"}
     decode = frame[frame["phase"] == "decode"]
@@ -203,3 +206,59 @@ def test_recorded_decode_steps(name: str, device_us: int, idle_pct: float, rate:
     assert 100 * (1 - step["busy_ns"] / step["device_ns"]) == pytest.approx(idle_pct, rel=0.02)
     assert row["tokens_per_s"] == pytest.approx(rate, rel=0.01)
     assert (step["requests"], step["tokens"], step["kv_tokens"]) == (32, 32, kv)
+
+
+def with_capture(name: str) -> Trace:
+    return Trace.open(
+        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
+    )
+
+
+def test_what_a_recorded_decode_step_reads_and_computes() -> None:
+    row = serving_phases(with_capture("sglang_decode")).iloc[0]
+    assert row["weight_bytes"] == pytest.approx(15.136e9, rel=0.001)
+    assert row["kv_bytes"] == pytest.approx(4.834e9, rel=0.001)
+    assert row["mbu_pct"] == pytest.approx(36.3, rel=0.01)
+    assert row["mfu_pct"] == pytest.approx(3.6, rel=0.01)
+    assert row["covered_pct"] > 80
+    assert not row["why"]
+
+
+def test_layers_with_a_window_are_bounded_until_it_is_given() -> None:
+    trace = with_capture("vllm_decode_full")
+    row = serving_phases(trace).iloc[0]
+    assert row["kv_bytes"] == pytest.approx(2.71e9, rel=0.01)
+    assert row["kv_least_bytes"] == pytest.approx(1.354e9, rel=0.01)
+    assert serving_phases(trace, sliding_window="128").iloc[0]["kv_bytes"] == pytest.approx(
+        1.454e9, rel=0.001
+    )
+    with pytest.raises(ValueError, match="sliding_window"):
+        serving_phases(trace, sliding_window="none")
+
+
+def test_shares_of_the_peak_need_half_of_the_time() -> None:
+    row = serving_phases(with_capture("vllm_decode_full")).iloc[0]
+    assert np.isnan(row["mbu_pct"])
+    assert row["covered_pct"] < 50
+    assert "of the device's time move is not known" in row["why"]
+    without = serving_phases(Trace.open(shared_trace("tracelens/inference/sglang_decode"))).iloc[0]
+    assert np.isnan(without["mbu_pct"])
+    assert "capture=" in without["why"]
+
+
+@pytest.mark.parametrize(
+    ("role", "gb_s"), [("gate_up", 3025), ("down", 2505), ("qkv", 2032), ("o_proj", 2037), ("lm_head", 3162)]
+)
+def test_how_fast_products_of_a_recorded_step_read(role: str, gb_s: float) -> None:
+    frame = roles(with_capture("sglang_decode")).set_index("role")
+    assert frame.loc[role, "gb_s"] == pytest.approx(gb_s, rel=0.001)
+
+
+def test_how_fast_recorded_attention_reads() -> None:
+    frame = roles(with_capture("sglang_decode")).set_index("role")
+    assert frame.loc["attention", "gb_s"] == pytest.approx(2272, rel=0.001)
+    windowed = roles(with_capture("vllm_decode_full")).set_index("role")
+    assert windowed.loc["attention", "gb_s"] == pytest.approx(1.353793536e9 / 724_360, rel=0.001), "at least"
+    eager = windowed.loc["lm_head"]
+    assert eager["gb_s"] == pytest.approx(4234, rel=0.001)
+    assert eager["tflops_s"] == pytest.approx(134, rel=0.01)

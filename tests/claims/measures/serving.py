@@ -42,13 +42,12 @@ def labelled(name: str) -> tuple[str, int, int] | None:
 
 @of_rank
 def steps(rank: PlainRank) -> list[Step]:
-    """The steps in order; of annotations in annotations the outer one."""
+    """The steps in order; of annotations in annotations the inner one."""
     marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
-    found, until = [], -1
-    for mark in marks:  # by start, the longer first
-        if mark.end <= until:
+    found = []
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):  # by start, the longer first
+        if following is not None and following.start < mark.end:
             continue
-        until = mark.end
         work = [
             each for each in rank.work if (call := rank.launch(each)) and mark.start <= call.start < mark.end
         ]

@@ -1,0 +1,230 @@
+"""Which layer each kernel of a step is in, and what it does there, by what comes before and after it.
+
+A step repeats one sequence of kernels for each layer: norm, product of queries, keys and values, the write to
+the cache, attention, the product after it, norm, the products (or experts) of the feed-forward part. Kinds of
+kernels are known from names; which product is which follows from its place around attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.serving.parts import PRODUCT, UNKNOWN
+
+__all__ = ["Placed", "placed"]
+
+Int64 = npt.NDArray[np.int64]
+
+# Kernels of unknown kind may take so much of the time that is attributed, and no more.
+_MOST_UNKNOWN: Final = 0.01
+_HEAVY: Final = ("qkv", "attention", "o_proj", "gate_up", "down", "experts", "communication")
+_FEWEST_LAYERS: Final = 2
+# Layers of a model may be of several kinds (sliding and full attention, dense and with experts).
+_MOST_KINDS: Final = 4
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The kernels of a step: role and layer (-1: outside of layers) of each; or why that is not known."""
+
+    roles: tuple[str, ...] = ()
+    layers: tuple[int, ...] = ()
+    refused: str = ""
+
+
+def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
+    """Role and layer of each kernel of a step, in the order in which they run.
+
+    It is refused unless as many writes to the cache as calls of attention come, each before its own; each
+    layer has a norm and a product before attention, and a product after it; and layers repeat.
+
+    Args:
+        parts: what the name of each kernel, or its operator, tells (`parts`).
+        time_ns: how long each takes.
+    """
+    groups = _attention(parts)
+    writes = _runs(parts, "cache")
+    if len(groups) < _FEWEST_LAYERS:
+        return Placed(refused=f"{len(groups)} calls of attention are known by name")
+    if len(writes) != len(groups):
+        return Placed(refused=f"{len(groups)} calls of attention, but {len(writes)} writes to the cache")
+    before = 0
+    for write, (first, last) in zip(writes, groups, strict=True):
+        if not before <= write[0] <= write[1] <= first:
+            return Placed(refused="writes to the cache do not come before attention, one by one")
+        before = last
+    bounds = _bounds(parts, groups)
+    if isinstance(bounds, str):
+        return Placed(refused=bounds)
+    roles, layers = list(parts), [-1] * len(parts)
+    kinds = set()
+    for layer, (begin, end) in enumerate(bounds):
+        found = _of_layer(parts[begin:end], groups[layer][0] - begin, groups[layer][1] - begin)
+        if isinstance(found, str):
+            return Placed(refused=f"layer {layer}: {found}")
+        roles[begin:end] = found
+        layers[begin:end] = [layer] * (end - begin)
+        kinds.add(tuple(role for role in found if role not in ("copy", "elementwise", UNKNOWN)))
+    if len(kinds) > _MOST_KINDS:
+        return Placed(refused=f"{len(bounds)} layers of {len(kinds)} kinds do not repeat")
+    _after(parts, roles, bounds[-1][1])
+    _before(parts, roles, bounds[0][0])
+    times = np.asarray(time_ns, np.int64)
+    if slow := _slow(roles, np.asarray(layers), times):
+        return Placed(refused=f"kernels that look like {slow} take longer than any product")
+    is_unknown = np.array([role == UNKNOWN for role in roles], np.bool_)
+    if times[is_unknown].sum() > _MOST_UNKNOWN * times.sum():
+        share = 100.0 * times[is_unknown].sum() / times.sum()
+        return Placed(refused=f"{share:.3g} % of the time is in kernels of unknown kinds")
+    return Placed(tuple("other" if role == UNKNOWN else role for role in roles), tuple(layers))
+
+
+def _slow(roles: Sequence[str], layers: Int64, times: Int64) -> str:
+    """The role of kernels that only move what products compute, but take longer than these; else ""."""
+    of_role = {
+        role: float(
+            np.median(times[[at for at, each in enumerate(roles) if each == role and layers[at] >= 0]])
+        )
+        for role in {role for role, layer in zip(roles, layers, strict=True) if layer >= 0}
+    }
+    heaviest = max(of_role.get(role, 0.0) for role in _HEAVY)
+    return next(
+        (role for role, time in sorted(of_role.items()) if role not in _HEAVY and time > heaviest), ""
+    )
+
+
+def _runs(parts: Sequence[str], part: str) -> list[tuple[int, int]]:
+    """Where kernels of a part follow each other, as ranges."""
+    found: list[tuple[int, int]] = []
+    for at, each in enumerate(parts):
+        if each != part:
+            continue
+        if found and found[-1][1] == at:
+            found[-1] = (found[-1][0], at + 1)
+        else:
+            found.append((at, at + 1))
+    return found
+
+
+def _attention(parts: Sequence[str]) -> list[tuple[int, int]]:
+    """Calls of attention: its kernels, with copies and the like between them, but no product."""
+    found: list[tuple[int, int]] = []
+    for first, last in _runs(parts, "attention"):
+        between = parts[found[-1][1] : first] if found else ()
+        if found and not {PRODUCT, "norm", "cache", "experts", "rope"} & set(between):
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found
+
+
+def _bounds(parts: Sequence[str], groups: list[tuple[int, int]]) -> list[tuple[int, int]] | str:
+    """Where each layer begins and ends: with the norm before the products that lead to attention."""
+    begins = []
+    until = 0
+    for first, last in groups:
+        product = _last(parts, PRODUCT, until, first)
+        if product < 0:
+            return "no product before attention"
+        norm = _last(parts, "norm", until, product)
+        if norm < 0:
+            return "no norm before the product that leads to attention"
+        begins.append(norm)
+        until = last
+    tail = groups[-1][1]
+    # The last layer ends before the final norm: the last one that a single product, or none, comes after.
+    norms = [at for at in range(tail, len(parts)) if parts[at] == "norm"]
+    closing = [at for at in norms if sum(part in (PRODUCT, "experts") for part in parts[at:]) <= 1]
+    if not closing:
+        return "no norm after the last layer"
+    return [*zip(begins, [*begins[1:], closing[0]], strict=True)]
+
+
+def _last(parts: Sequence[str], part: str, first: int, last: int) -> int:
+    return next((at for at in range(last - 1, first - 1, -1) if parts[at] == part), -1)
+
+
+def _of_layer(parts: Sequence[str], first: int, last: int) -> list[str] | str:
+    """The roles in a layer whose attention is [first, last)."""
+    roles = list(parts)
+    products = [at for at, part in enumerate(parts) if part == PRODUCT]
+    cache, rope = parts.index("cache"), [at for at, part in enumerate(parts) if part == "rope"]
+    if any(not products[0] < at < cache for at in rope):
+        return "rope is not between the product before attention and the write to the cache"
+    if products[0] > cache or "activation" in parts[:last]:
+        return "the kernels before attention are in another order"
+    for at in (at for at in products if at < first):
+        roles[at] = "qkv"
+    later = [at for at in products if at >= last]
+    if not later:
+        return "no product after attention"
+    roles[later[0]] = "o_proj"
+    norm = next((at for at in range(later[0], len(parts)) if parts[at] == "norm"), -1)
+    if norm < 0:
+        return "no norm after the product that follows attention"
+    rest = later[1:]
+    if any(at < norm for at in rest):
+        return "two products between attention and the norm after it"
+    experts = [at for at, part in enumerate(parts) if part == "experts"]
+    if experts:
+        return _with_experts(parts, roles, rest, experts)
+    activation = next((at for at in range(norm, len(parts)) if parts[at] == "activation"), -1)
+    if len(rest) == 3 and activation < 0:
+        return "three products after the norm, and no activation"
+    before = [at for at in rest if activation < 0 or at < activation]
+    if activation < 0:  # fused into one of two products
+        before, after = rest[:1], rest[1:]
+    else:
+        after = [at for at in rest if at > activation]
+    if not 1 <= len(before) <= 2 or len(after) != 1:
+        return f"{len(before)} products before and {len(after)} after the activation"
+    for at in before:
+        roles[at] = "gate_up"
+    roles[after[0]] = "down"
+    return roles
+
+
+def _with_experts(
+    parts: Sequence[str], roles: list[str], products: list[int], experts: list[int]
+) -> list[str] | str:
+    """A layer with experts: the product before them is the router, others are those of shared experts."""
+    before = [at for at in products if at < experts[0]]
+    if not before:
+        return "no router before the experts"
+    if len(products) == 1:
+        roles[before[0]] = "router"
+        return roles
+    activations = [at for at, part in enumerate(parts) if part == "activation" and at >= products[0]]
+    shared = {"gate_up": -1, "down": -1}
+    for at in activations[:1]:
+        shared["gate_up"] = max((each for each in products if each < at), default=-1)
+        shared["down"] = min((each for each in products if each > at), default=-1)
+    routers = [at for at in products if at not in shared.values()]
+    if len(routers) != 1 or -1 in shared.values():
+        return f"{len(products)} products beside the experts"
+    roles[routers[0]] = "router"
+    for role, at in shared.items():
+        roles[at] = role
+    return roles
+
+
+def _after(parts: Sequence[str], roles: list[str], end: int) -> None:
+    """After the last layer: the product is the head's; what follows picks tokens."""
+    head = next((at for at in range(end, len(parts)) if parts[at] == PRODUCT), -1)
+    if head >= 0:
+        roles[head] = "lm_head"
+        for at in range(head + 1, len(parts)):
+            if parts[at] in ("elementwise", UNKNOWN):
+                roles[at] = "sampling"
+
+
+def _before(parts: Sequence[str], roles: list[str], begin: int) -> None:
+    """Before the first layer: inputs, and the embedding."""
+    for at in range(begin):
+        if parts[at] in ("elementwise", UNKNOWN):
+            roles[at] = "embedding"

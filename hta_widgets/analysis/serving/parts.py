@@ -1,0 +1,141 @@
+"""Which part of a transformer a kernel may belong to, by its name, its operator, or its module's."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from hta_widgets.analysis.kernels.classes import kernel_class
+
+__all__ = ["PRODUCT", "ROLES", "UNKNOWN", "part_of_kernel", "part_of_module", "part_of_operator"]
+
+PRODUCT: Final = "product"
+"""A matrix product: which one it is follows from its place."""
+UNKNOWN: Final = "unknown"
+ROLES: Final = (
+    "embedding", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation", "down",
+    "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise", "copy",
+    PRODUCT, "other",
+)  # fmt: skip
+"""What kernels of a step do, in the order of a pass through the model."""
+
+# The first that is found decides. Words of several engines: vLLM, SGLang, aiter, FlashInfer, TensorRT-LLM.
+_WORDS: Final = tuple(
+    (re.compile("|".join(patterns), re.IGNORECASE), part)
+    for part, patterns in (
+        (
+            "communication",
+            (r"all_?reduce", r"all_?gather", r"reduce_?scatter", r"all_?to_?all", r"cross_device_reduce",
+             r"nccl", r"rccl", r"deep_?ep"),
+        ),
+        ("lm_head", (r"(?:^|_|\b)lm_head",)),
+        (
+            "cache",
+            (r"reshape_and_cache", r"store_(?:kv)?_?cache", r"set_(?:mla_)?kv_buffer", r"concat_and_cache",
+             r"append_paged_kv", r"(?:kv|write)_?cache_?(?:update|write|store|scatter)",
+             r"(?:update|write)_(?:paged_)?kv_?cache"),
+        ),
+        ("rope", (r"rotary", r"\brope", r"_rope", r"rope_", r"rotate_half")),
+        (
+            "experts",
+            (r"moe", r"expert", r"matmul_ogs", r"bitmatrix", r"combined_routing", r"finalize_matmul",
+             r"topk_(?:forward|gating|softmax|sigmoid)", r"group(?:ed)?_?gemm"),
+        ),
+        ("norm", (r"(?:rms|layer|group|qk)_?norm", r"norm_quant", r"mean_mul_(?:pow|rsqrt)", r"_rsqrt")),
+        (
+            "attention",
+            (r"reduce_segments", r"splitkv_combine", r"merge_attn", r"merge_state", r"fmha",
+             r"(?:paged|unified|flash|fused|decode|prefill|mla|ragged|extend)_?(?:attention|attn|mla|mha)",
+             r"(?:attn|attention)_fwd", r"scaled_dot_product", r"mqa_logits"),
+        ),
+        ("activation", (r"act_and_mul", r"silu", r"swiglu", r"gelu", r"_relu")),
+        (
+            "sampling",
+            (r"argmax", r"multinomial", r"sampl", r"top_?[pk]_?(?:mask|renorm|filter)", r"penalt",
+             r"resolve_future_token"),
+        ),
+        (
+            "quantization",
+            (r"(?:per_token|per_tensor|scaled|dynamic|block|group|static)_?\w*quant", r"quantize",
+             r"fp8_quant", r"cvt_fp"),
+        ),
+    )
+)  # fmt: skip
+_OF_OPERATION: Final = {
+    "gemm": PRODUCT, "gemv": PRODUCT, "attention": "attention", "normalization": "norm",
+    "embedding": "embedding", "collective": "communication", "copy": "copy", "fill": "copy",
+    "layout": "copy", "indexing": "elementwise", "elementwise": "elementwise", "reduction": "elementwise",
+    "softmax": "elementwise", "sort": "sampling", "scan": "elementwise",
+}  # fmt: skip
+_PRODUCTS: Final = re.compile(
+    r"^Cijk_|\bnvjet|gemm|gemv|splitK|(?:^|_)matmul|cutlass|wvSplitK|LLGemm|\bmarlin|awq_|gptq_|tgemm|skinny"
+)
+_COPIES: Final = re.compile(
+    r"^Mem(?:cpy|set)|to_copy|copy|\bcat\b|CatArray|clone|transpose|contiguous", re.IGNORECASE
+)
+_FUSED: Final = re.compile(r"^triton_(?:poi|red|per)_fused")
+
+_OPERATORS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), part)
+    for pattern, part in (
+        (r"^aten::(?:mm|addmm|bmm|baddbmm|linear|matmul|_scaled_mm|_grouped_mm)$", PRODUCT),
+        (r"^aten::(?:copy_|clone|_to_copy|contiguous|cat|fill_|zero_|slice_scatter)$", "copy"),
+        (r"^aten::(?:embedding|index_select)$", "embedding"),
+        (r"^aten::(?:argmax|multinomial|topk|sort)$", "sampling"),
+    )
+)
+_MODULES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), role)
+    for pattern, role in (
+        (r"(?:^|[._])lm_head|logits_processor|output_layer$", "lm_head"),
+        (r"qkv|(?:^|[._])[qkv]_(?:[ab]_)?proj|query_key_value|kv_a_proj|QKVParallelLinear", "qkv"),
+        (r"Attention\w*\.RowParallelLinear", "o_proj"),
+        (r"MLP\w*\.RowParallelLinear", "down"),
+        (r"(?:self_attn|attn|attention)\.(?:o_proj|out_proj|dense|proj|wo)|(?:^|[._])o_proj", "o_proj"),
+        (r"gate_up|gate_proj|up_proj|w1_w3|fc1|c_fc|MergedColumnParallelLinear", "gate_up"),
+        (r"down_proj|fc2|mlp\.c_proj|(?:^|\.)w2", "down"),
+        (r"(?:mlp|moe|block_sparse_moe)\.(?:gate|router)(?:$|\.)|(?:^|[._])router", "router"),
+        (r"expert|FusedMoE", "experts"),
+        (r"rotary|rope", "rope"),
+        (r"norm", "norm"),
+        (r"embed|wte|VocabParallelEmbedding", "embedding"),
+        (r"act_fn|SiluAndMul|GeluAndMul|activation", "activation"),
+        (r"sampler", "sampling"),
+        (r"(?:self_)?attn|attention", "attention"),
+    )
+)  # fmt: skip
+
+
+@lru_cache(maxsize=100_000)
+def part_of_kernel(name: str) -> str:
+    """The part that a kernel's name tells, `PRODUCT` for any matrix product, or `UNKNOWN`."""
+    text = name[:4096]
+    for pattern, part in _WORDS:
+        if pattern.search(text):
+            return part
+    operation = kernel_class(text).operation
+    if operation in ("attention", "normalization"):  # which may be written with what multiplies matrices
+        return _OF_OPERATION[operation]
+    if operation in ("gemm", "gemv") or _PRODUCTS.search(text):
+        return PRODUCT
+    if _COPIES.search(text):
+        return "copy"
+    if operation in _OF_OPERATION:
+        return _OF_OPERATION[operation]
+    return "elementwise" if _FUSED.search(text) else UNKNOWN
+
+
+@lru_cache(maxsize=10_000)
+def part_of_operator(name: str) -> str:
+    """The part that an operator's name tells."""
+    for pattern, part in (*_OPERATORS, *_WORDS):
+        if pattern.search(name):
+            return part
+    return UNKNOWN
+
+
+@lru_cache(maxsize=10_000)
+def part_of_module(name: str) -> str:
+    """The role of a module by its full name, or its class's; "" where neither tells."""
+    return next((role for pattern, role in _MODULES if pattern.search(name)), "")

@@ -1,0 +1,239 @@
+"""What the kernels of a server's steps read and compute: weights from shapes of products, keys and values.
+
+Weights come from the shapes of matrix products, recorded when the graph was captured or by the operator that
+ran; never from names. Keys and values follow from the lengths of the sequences, which engines write in their
+annotations, and the shape of what a layer writes to the cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes.record import UNIT_OF_TYPE
+from hta_widgets.analysis.kernels.units import Unit
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.serving.parts import PRODUCT
+from hta_widgets.analysis.serving.roles import Roles, roles_of
+from hta_widgets.analysis.serving.table import steps_of
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["COVERED", "Traffic", "traffic_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+COVERED: Final = 0.5
+"""Of a step's device time so much must be of kernels whose traffic is known, for a share of the peak."""
+
+# The place of the left matrix and of the weights among the inputs.
+_MATRICES: Final = {
+    "aten::mm": (0, 1), "aten::addmm": (1, 2), "aten::linear": (0, 1), "aten::matmul": (0, 1),
+    "aten::_scaled_mm": (0, 1),
+}  # fmt: skip
+_SIZES: Final = {
+    "c10::BFloat16": 2, "c10::Half": 2, "float": 4, "double": 8, "signed char": 1, "unsigned char": 1,
+    "c10::Float8_e4m3fn": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2": 1, "c10::Float8_e5m2fnuz": 1,
+}  # fmt: skip
+_UNITS: Final = {
+    "c10::BFloat16": "bf16", "c10::Half": "fp16", "float": "fp32", "signed char": "int8",
+    "c10::Float8_e4m3fn": "e4m3", "c10::Float8_e4m3fnuz": "e4m3", "c10::Float8_e5m2": "e5m2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of each row of `roles_of`: bytes of weights, all bytes that it must move, operations; 0: unknown.
+
+    Attributes:
+        kv_bytes: of attention, with all layers reading whole sequences; a layer's stand at its first kernel.
+        kv_least_bytes: the same without layers that may read a window of them only.
+        known: what is known of the row's traffic.
+        unit: what multiplies; None where no product is known.
+    """
+
+    weight_bytes: Int64
+    moved_bytes: Int64
+    flops: Int64
+    kv_bytes: Int64
+    kv_least_bytes: Int64
+    known: npt.NDArray[np.bool_]
+    unit: Unit | None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An operator's inputs: which call, its name, their shapes and types."""
+
+    key: object
+    operator: str
+    dims: list[Any]
+    types: list[Any]
+
+
+@memoize_per_rank(last=2)
+def traffic_of(rank_trace: RankTrace, sliding_window: int | None = None) -> Traffic:
+    """The traffic of a rank's steps.
+
+    Args:
+        rank_trace: the rank.
+        sliding_window: tokens that layers with a window read at most; those are the layers with the faster
+            of two kinds of attention.
+    """
+    roles = roles_of(rank_trace)
+    size = len(roles.rows)
+    weights, moved, flops = np.zeros((3, size), np.int64)
+    known = np.zeros(size, np.bool_)
+    calls = _calls(rank_trace, roles)
+    types: dict[str, int] = {}
+    seen: set[object] = set()
+    for at, call in enumerate(calls):
+        if call is None or call.operator not in _MATRICES:
+            continue
+        found = _product(call)
+        if found is None:
+            continue
+        known[at] = True
+        key = (int(roles.step[at]), int(rank_trace.launch[roles.rows[at]]), call.key)
+        if key in seen:  # a product of several kernels, such as a sum that is split
+            continue
+        seen.add(key)
+        weights[at], moved[at], flops[at], type_ = found
+        types[type_] = types.get(type_, 0) + int(flops[at])
+    kv, least = _cache(rank_trace, roles, calls, sliding_window)
+    known |= (roles.role == "attention") & np.isin(roles.step, np.unique(roles.step[kv > 0]))
+    most = max(types, key=lambda name: types[name], default="")
+    return Traffic(weights, moved + kv, flops, kv, least, known, UNIT_OF_TYPE.get(_UNITS.get(most, "")))
+
+
+def _calls(rank_trace: RankTrace, roles: Roles) -> list[_Call | None]:
+    """The operator of each row of `roles` that may tell something."""
+    wanted = (roles.role == "cache") | np.isin(
+        roles.role, ("qkv", "o_proj", "gate_up", "down", "router", "lm_head", PRODUCT)
+    )
+    operators = operator_calls(rank_trace)
+    launch = rank_trace.launch[roles.rows]
+    owner = operators.around[launch] if len(operators.rows) else np.full(len(launch), -1)
+    dims, types = (_texts(rank_trace, name) for name in ("input_dims", "input_type"))
+    found: list[_Call | None] = [None] * len(roles.rows)
+    for at in np.flatnonzero(wanted).tolist():
+        captured = roles.captured[at]
+        if captured is not None:
+            found[at] = _read(captured.call, captured.operator, captured.dims, captured.types)
+        elif not roles.replayed[at] and launch[at] >= 0 and owner[at] >= 0:
+            row = int(operators.rows[owner[at]])
+            name = rank_trace.names[int(rank_trace.name[row])]
+            found[at] = _read(row, name, dims(row), types(row))
+    return found
+
+
+def _texts(rank_trace: RankTrace, name: str) -> Any:
+    if not rank_trace.table.has(name):
+        return lambda row: ""
+    codes, texts = rank_trace.argument_codes(name), [*rank_trace.table.dictionary(name), ""]
+    return lambda row: texts[int(codes[row])]
+
+
+def _read(key: object, operator: str, dims: str, types: str) -> _Call | None:
+    try:
+        shapes, kinds = (json.loads(text) if text else None for text in (dims, types))
+    except ValueError:
+        return None
+    if not isinstance(shapes, list) or not isinstance(kinds, list):
+        return None
+    return _Call(key, operator, shapes, kinds)
+
+
+def _product(call: _Call) -> tuple[int, int, int, str] | None:
+    """Bytes of the weights, all bytes, operations, and the type of the weights."""
+    left, right = _MATRICES[call.operator]
+    if len(call.dims) <= right or len(call.types) <= right:
+        return None
+    a, b = call.dims[left], call.dims[right]
+    type_, of_left = str(call.types[right]), str(call.types[left])
+    if not (_is_shape(a) and _is_shape(b) and len(b) == 2) or type_ not in _SIZES or of_left not in _SIZES:
+        return None
+    inner = a[-1]
+    if inner not in b:
+        return None
+    columns = prod(b) // inner if inner else 0
+    rows = prod(a[:-1])
+    weights = prod(b) * _SIZES[type_]
+    moved = weights + prod(a) * _SIZES[of_left] + rows * columns * _SIZES[of_left]
+    return weights, moved, 2 * rows * inner * columns, type_
+
+
+def _is_shape(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) >= 2 and all(type(each) is int and each > 0 for each in value)
+    )
+
+
+def _cache(
+    rank_trace: RankTrace, roles: Roles, calls: list[_Call | None], window: int | None
+) -> tuple[Int64, Int64]:
+    """Keys and values that attention reads in each layer: at most, and without layers that may read less."""
+    most, least = np.zeros((2, len(roles.rows)), np.int64)
+    steps = steps_of(rank_trace)
+    lengths = steps["kv_tokens"].to_numpy(np.int64, na_value=0)
+    requests = steps["requests"].to_numpy(np.int64, na_value=0)
+    edges = np.searchsorted(roles.step, np.arange(len(steps) + 1))
+    for step, (first, last) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        token = _token_bytes(call for call in calls[first:last] if call is not None)
+        if not token or not lengths[step]:
+            continue
+        layers = _attention(rank_trace, roles, first, last)
+        windowed = _windowed(layers)
+        for at, kind, _ in layers:
+            whole = int(lengths[step]) * token
+            short = min(int(lengths[step]), int(requests[step]) * window) * token if window else 0
+            in_window = kind in windowed
+            most[at] = short if in_window and window else whole
+            least[at] = short if in_window else whole
+    return most, least
+
+
+def _token_bytes(calls: Iterable[_Call]) -> int:
+    """Bytes of the keys and values of a token in one layer: what is written to the cache for each."""
+    for call in calls:
+        if call.operator in _MATRICES or len(call.dims) < 2 or len(call.types) < 2:
+            continue
+        keys, values = call.dims[:2]
+        size = _SIZES.get(str(call.types[0]))
+        if _is_shape(keys) and keys == values and size:
+            return int(2 * prod(keys[1:]) * size)
+    return 0
+
+
+_Layer = tuple[int, tuple[str, ...], int]
+
+
+def _attention(rank_trace: RankTrace, roles: Roles, first: int, last: int) -> list[_Layer]:
+    """Of each layer of a step: the row of its first kernel of attention, their names, and their time."""
+    found: dict[int, list[int]] = {}
+    for at in range(first, last):
+        if roles.role[at] == "attention" and roles.layer[at] >= 0:
+            found.setdefault(int(roles.layer[at]), []).append(at)
+    return [
+        (
+            rows[0],
+            tuple(sorted(rank_trace.names[int(rank_trace.name[roles.rows[at]])] for at in rows)),
+            int(rank_trace.dur[roles.rows[rows]].sum()),
+        )
+        for rows in found.values()
+    ]
+
+
+def _windowed(layers: list[_Layer]) -> set[tuple[str, ...]]:
+    """The kinds of attention that may read a window only: of two kinds the faster one."""
+    times = pd.DataFrame(layers, columns=["at", "kind", "time"]).groupby("kind")["time"].median()
+    return set(times.nsmallest(len(times) - 1).index) if len(times) > 1 else set()

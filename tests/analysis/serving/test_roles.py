@@ -1,0 +1,267 @@
+"""Which part of the model each kernel of a step is: by annotation, capture, structure, or not at all."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hta_widgets import Trace
+from hta_widgets.analysis import operators, roles
+from hta_widgets.analysis.serving.by_role import sentence
+from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
+from hta_widgets.analysis.serving.layers import placed
+from hta_widgets.analysis.serving.parts import part_of_kernel
+from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.errors import TraceNotFoundError
+from tests.analysis.kineto_file import event, job, kernel, launch
+from tests.support import shared_input, shared_trace
+
+# What an expert reads from the captures, us.
+TRUTH = {
+    "vllm_decode_full": {
+        "experts": 7789.1, "attention": 724.4, "qkv": 387.0, "o_proj": 366.2, "norm": 332.0, "copy": 292.4,
+        "router": 200.7, "rope": 149.7, "cache": 136.4, "embedding": 10.6,
+    },
+    "sglang_decode": {
+        "gate_up": 2417.7, "down": 1461.9, "qkv": 903.5, "o_proj": 602.3, "lm_head": 396.8,
+        "attention": 2127.9, "norm": 684.0, "copy": 355.1, "activation": 324.4, "rope": 195.8, "cache": 173.5,
+        "embedding": 13.5,
+    },
+}  # fmt: skip
+
+
+def replayed(trace: Trace) -> pd.DataFrame:
+    """Role, how it is known, and time of the kernels that graphs launched."""
+    rank_trace = trace.rank(0)
+    known = roles_of(rank_trace)
+    frame = pd.DataFrame(
+        {"role": known.role, "known_by": known.known_by, "us": rank_trace.dur[known.rows] / 1000}
+    )
+    return frame[known.replayed]
+
+
+@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("known_by", ["capture", "structure"])
+def test_recorded_replays(name: str, known_by: str) -> None:
+    trace_path = shared_trace(f"tracelens/inference/{name}")
+    capture = shared_input(f"recordings/captures/{name}") if known_by == "capture" else None
+    frame = replayed(Trace.open(trace_path, capture=capture))
+    assert frame.loc[frame["known_by"] == known_by, "us"].sum() >= 0.99 * frame["us"].sum()
+    assert frame.groupby("role")["us"].sum().to_dict() == pytest.approx(TRUTH[name], rel=0.01)
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_a_capture_names_the_operator_of_each_kernel(name: str) -> None:
+    trace = Trace.open(
+        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
+    )
+    known = roles_of(trace.rank(0))
+    launched = [each for each, graph in zip(known.captured, known.replayed, strict=True) if graph]
+    assert all(each is not None and each.operator for each in launched)
+    kernels = [trace.rank(0).names[code] for code in trace.rank(0).name[known.rows[known.replayed]]]
+    assert [each.kernel for each in launched if each] == kernels
+
+
+def test_a_capture_beside_the_replay_is_found(tmp_path: Path) -> None:
+    (replay,) = shared_trace("tracelens/inference/sglang_decode").glob("*.json.gz")
+    (capture,) = shared_input("recordings/captures/sglang_decode").glob("*.json.gz")
+    for file in (replay, capture):
+        shutil.copy(file, tmp_path / file.name)
+    for path in (tmp_path, tmp_path / replay.name):
+        trace = Trace.open(path, cache=False)
+        assert [each.name for each in trace.captures] == [capture.name]
+        assert set(replayed(trace)["known_by"]) == {"capture"}
+
+
+def test_a_capture_of_another_model_is_refused_and_structure_takes_over() -> None:
+    trace = Trace.open(
+        shared_trace("tracelens/inference/sglang_decode"),
+        capture=shared_input("recordings/captures/vllm_decode_full"),
+    )
+    assert set(replayed(trace)["known_by"]) == {"structure"}
+    assert "stand in the capture of 421" in roles_of(trace.rank(0)).refused[0]
+
+
+def test_a_capture_that_is_not_there() -> None:
+    with pytest.raises(TraceNotFoundError):
+        Trace.open(shared_trace("tracelens/inference/sglang_decode"), capture="/nowhere/capture.json")
+
+
+# -- structure, on a model that is written down --------------------------------------------------------------
+
+NAMES = {
+    "norm": "void vllm::rms_norm_kernel<c10::BFloat16>", "qkv": "nvjet_tst_128x64", "rope": "rotary_emb",
+    "cache": "reshape_and_cache_flash_kernel",
+    "attention": "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<64, cutlass::half_t> >",
+    "o_proj": "nvjet_tst_64x8", "gate_up": "nvjet_tst_256x64", "activation": "act_and_mul_kernel",
+    "down": "nvjet_tst_192x8", "router": "nvjet_tst_16x8", "experts": "fused_moe_kernel",
+    "lm_head": "nvjet_tst_512x8", "embedding": "vectorized_gather", "sampling": "argmax_kernel",
+    "communication": "ncclDevKernel_AllReduce",
+}  # fmt: skip
+TIME = {"gate_up": 40, "down": 25, "experts": 60, "attention": 30, "qkv": 15, "o_proj": 12, "lm_head": 90}
+DENSE = ["norm", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation", "down"]
+EXPERTS = ["norm", "qkv", "rope", "cache", "attention", "o_proj", "norm", "router", "experts", "experts"]
+PARALLEL = [*DENSE[:6], "communication", *DENSE[6:], "communication"]
+
+
+def model(*layers: list[str], head: bool = True) -> list[str]:
+    return ["embedding", *chain(*layers), "norm", *(["lm_head", "sampling"] if head else [])]
+
+
+def read(truth: list[str], names: dict[str, str] = NAMES) -> tuple[tuple[str, ...], str]:
+    found = placed([part_of_kernel(names[role]) for role in truth], [TIME.get(role, 3) for role in truth])
+    return found.roles, found.refused
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        model(*[DENSE] * 8),
+        model(*[DENSE] * 8, head=False),
+        model(*[EXPERTS] * 8),
+        model(DENSE, *[EXPERTS] * 7),
+        model(*[PARALLEL] * 8),
+    ],
+)
+def test_models_whose_kernels_are_known(truth: list[str]) -> None:
+    found, refused = read(truth)
+    assert not refused
+    assert list(found) == truth
+
+
+@pytest.mark.parametrize(
+    ("truth", "why"),
+    [
+        (model(DENSE), "calls of attention"),
+        (model(*[DENSE] * 4, [role for role in DENSE if role != "cache"]), "writes to the cache"),
+        (model(*[DENSE] * 4, [*DENSE[:5], *DENSE[6:]]), "layer 4"),
+        (model(*[DENSE] * 4, [*DENSE, "gate_up", "gate_up"]), "layer 4"),
+        ([*chain(*[DENSE[1:]] * 4)], "norm"),
+    ],
+)
+def test_what_is_no_row_of_layers_is_refused(truth: list[str], why: str) -> None:
+    found, refused = read(truth)
+    assert not found
+    assert why in refused
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", ["all", "some", "mixed up"])
+def test_names_changed_at_random_never_mislead(seed: int, kind: str) -> None:
+    """Nothing is said, or at most 1 % of the time is wrong."""
+    draw, truth = random.Random(seed), model(*[DENSE, EXPERTS][seed % 2 :][:1] * 12)
+    names = dict(NAMES)
+    chosen = draw.sample(sorted(names), len(names) if kind != "some" else draw.randint(1, len(names) - 1))
+    if kind == "mixed up":
+        draw.shuffle(values := [names[role] for role in chosen])
+        names |= dict(zip(chosen, values, strict=True))
+        if part_of_kernel(names["attention"]) == "attention":
+            return  # too much of it is in place
+    else:
+        names |= {role: f"k{draw.getrandbits(60):x}" for role in chosen}
+    found, refused = read(truth, names)
+    time = {role: TIME.get(role, 3) for role in truth}
+    wrong = sum(time[right] for right, said in zip(truth, found, strict=False) if right != said)
+    assert refused or wrong <= 0.01 * sum(time[role] for role in truth)
+
+
+# -- captures ------------------------------------------------------------------------------------------------
+
+
+def graph(*kernels: str, batch: int = 0) -> Graph:
+    return Graph(tuple(Captured(name, f"op::{at}", "", "", "") for at, name in enumerate(kernels)), batch)
+
+
+def align(kernels: list[str], *graphs: Graph, nodes: list[int] | None = None, batch: int = 0):
+    times = np.full(len(kernels), 1000, np.int64)
+    return aligned(kernels, times, np.array(nodes or [0] * len(kernels)), graphs, batch)
+
+
+def test_a_replay_in_order_of_its_capture() -> None:
+    found, refused = align(["a", "b", "a", "Memcpy DtoD (x)"], graph("a", "b", "a", "Memcpy"))
+    assert not refused
+    assert [each.operator for each in found] == ["op::0", "op::1", "op::2", "op::3"]
+
+
+def test_the_graph_of_the_batch_that_is_replayed() -> None:
+    graphs = [graph("a", "b", batch=size) for size in (8, 16, 32)]
+    found, _ = align(["a", "b"], *graphs, batch=12)
+    assert found[0] is graphs[1].launches[0]
+
+
+def test_few_kernels_may_differ_and_no_more() -> None:
+    kernels = [f"k{at}" for at in range(200)]
+    found, refused = align([*kernels[:100], "new", *kernels[100:]], graph(*kernels))
+    assert not refused
+    assert found[100] is None
+    assert found[101].operator == "op::100"
+    found, refused = align(kernels[:150], graph(*kernels))
+    assert not any(found)
+    assert "150 of 150 kernels stand in the capture of 200" in refused
+
+
+def test_without_names_only_the_numbers_of_nodes_tell() -> None:
+    found, refused = align(["a", "b"], graph("", ""), nodes=[2, 1])
+    assert not refused
+    assert [each.operator for each in found] == ["op::1", "op::0"]
+    found, refused = align(["a", "b"], graph("", ""))
+    assert not any(found)
+    assert "nothing tells which is which" in refused
+
+
+# -- annotations ---------------------------------------------------------------------------------------------
+
+
+def test_modules_that_annotate_kernels_of_graphs(tmp_path: Path) -> None:
+    modules = ["model.layers.0.self_attn.qkv_proj", "model.layers.0.mlp.down_proj", "lm_head"]
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 100_000)]
+    events.append({**launch(1000, 7), "name": "cudaGraphLaunch"})
+    for at, module in enumerate(modules):
+        events.append(kernel("k", 10_000 + 5_000 * at, 4_000, correlation=7, module_fqn=module))
+    frame = roles(job(tmp_path, events))
+    assert dict(zip(frame["role"], frame["known_by"], strict=True)) == dict.fromkeys(
+        ("qkv", "down", "lm_head"), "annotation"
+    )
+
+
+def test_nothing_known_says_why(tmp_path: Path) -> None:
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 100_000)]
+    events.append({**launch(1000, 7), "name": "cudaGraphLaunch"})
+    events += [kernel(f"k{at}", 10_000 + 5_000 * at, 4_000, correlation=7) for at in range(3)]
+    frame = roles(job(tmp_path, events))
+    assert frame["role"].tolist() == ["(unknown)"]
+    assert "calls of attention" in frame["why"].iloc[0]
+    assert sentence(frame).startswith("Which part of the model each kernel is cannot be told")
+
+
+def test_every_kernel_of_a_recorded_graph_is_known_by_its_annotation() -> None:
+    frame = replayed(Trace.open(shared_input("cases/serving/ann_all.json.gz")))
+    annotated = frame[frame["known_by"] == "annotation"]
+    assert len(annotated) >= 540
+    found = frame.groupby("role")["us"].sum()
+    for role in ("gate_up", "down", "qkv", "o_proj", "lm_head", "attention", "norm", "rope", "cache"):
+        assert found[role] == pytest.approx(TRUTH["sglang_decode"][role], rel=0.01)
+
+
+@pytest.mark.parametrize("by", ["name", "category", "call_path"])
+def test_operators_name_what_graphs_run(by: str) -> None:
+    path = shared_trace("tracelens/inference/sglang_decode")
+    frame = operators(Trace.open(path), by=by)
+    rows = frame[frame["name"].str.startswith("[graph] ")]
+    assert rows["device_self_ns"].sum() == replayed(Trace.open(path))["us"].sum() * 1000
+    assert rows.set_index("name")["device_self_ns"]["[graph] qkv"] == pytest.approx(903_500, rel=0.01)
+    outside = frame.loc[frame["name"] == "(no operator)", "device_self_pct"].sum()
+    assert outside < 1
+    assert frame["device_self_pct"].sum() == pytest.approx(100)
+
+
+def test_modules_of_a_capture_are_those_of_the_replay() -> None:
+    trace = Trace.open(shared_input("cases/serving/ann_all.json.gz"))
+    frame = operators(trace, by="module")
+    assert frame.loc[frame["name"] == "(no module)", "device_self_pct"].sum() < 1
