@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets import examples
+from hta_widgets import TraceExplorer, examples
 from tests.cli.conftest import Run
 from tests.loops.program import Loop, simulated, write
 
@@ -35,6 +35,13 @@ def test_markdown_holds_what_the_document_does(run: Run) -> None:
         assert f"`{finding['id']}`" in page
         assert " ".join(finding["runs"][0]["argv"]) in page
     assert f"{len(document['checked'])} other causes checked" in page
+
+
+def test_an_explorer_has_the_page_of_its_selection(run: Run) -> None:
+    explorer = TraceExplorer(DDP, panels=[])
+    assert explorer.wait().to_markdown() == run("diagnose", DDP).out
+    explorer.selection.ranks = (0, 2)
+    assert explorer.to_markdown() == run("diagnose", DDP, "--ranks", "0,2").out
 
 
 def test_the_selected_part_is_what_commands_repeat(run: Run) -> None:

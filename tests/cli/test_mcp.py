@@ -9,10 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
-import jsonschema
 import pytest
-from mcp import Client, StdioServerParameters
 
 from hta_widgets import examples
 from hta_widgets.analysis.evidence.document import SCHEMA_FILE
@@ -24,6 +21,10 @@ from hta_widgets.cli.opening import kept_open
 from hta_widgets.cli.skill import SKILL
 from tests.evidence.command import ask
 from tests.support import ROOT
+
+anyio = pytest.importorskip("anyio", reason="comes with the package mcp, an optional dependency")
+jsonschema = pytest.importorskip("jsonschema", reason="comes with the package mcp, an optional dependency")
+mcp = pytest.importorskip("mcp", reason="the server needs hta_widgets[mcp]")
 
 DATA = examples.path("ddp_4ranks").parent
 DDP, GPT2, FSDP = (str(examples.path(name)) for name in ("ddp_4ranks", "gpt2_ddp", "gpt2_fsdp_full_shard"))
@@ -101,12 +102,12 @@ def test_a_client_over_standard_input_and_output() -> None:
     """One process for all: what is asked again is still open."""
 
     async def talk() -> None:
-        server = StdioServerParameters(
+        server = mcp.StdioServerParameters(
             command=sys.executable,
             args=["-m", "hta_widgets", "mcp", str(DATA)],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        async with Client(server) as client:
+        async with mcp.Client(server) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == ["diagnose", "analyze", "event", "what_if", "compare", "health"]
             for tool in tools.values():
