@@ -44,6 +44,7 @@ CONTENTS = {
         "Troubleshooting <troubleshooting>",
         "Can I trust this recording? <recordings>",
         "Trust <trust>",
+        "With an agent <agents>",
     ),
     "migration.md": ("hta", "Differences from HTA <differences>"),
     "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),

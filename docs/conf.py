@@ -24,6 +24,7 @@ python_use_unqualified_type_names = True
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = [str(Path(__file__).parent / "_static")]
+html_extra_path = ["llms.txt"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}
 html_copy_source = False

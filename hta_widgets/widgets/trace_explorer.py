@@ -265,6 +265,17 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
 
     # -- to share
 
+    def to_markdown(self) -> str:
+        """The evidence about the current selection as Markdown, for an issue or a pull request.
+
+        It is the page of `hta-widgets diagnose`: what costs time, what to do, and how far to trust it. Waits
+        until the trace is loaded.
+        """
+        from hta_widgets.analysis.evidence.document import evidence
+        from hta_widgets.analysis.evidence.markdown import markdown
+
+        return markdown(evidence(self.trace, self.selection.scope))
+
     def save_rules(self, folder: str | PathLike[str]) -> Path:
         """Add `communication` to the rules in the file hta_widgets.toml of a folder, which is returned.
 

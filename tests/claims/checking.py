@@ -68,6 +68,7 @@ def stated_in(frame: pd.DataFrame) -> Iterator[Stated]:
     for row in frame.to_dict("records"):
         for claim in json.loads(row["claims"] or "[]"):
             value = tuple(claim["value"]) if isinstance(claim["value"], list) else claim["value"]
+            claim = {name: part for name, part in claim.items() if name != "at"}
             yield Stated(**{**claim, "value": value, "ranks": tuple(claim["ranks"]), "row": row})
 
 
@@ -96,6 +97,10 @@ def _about_row(trace: Trace, row: dict[str, Any]) -> Iterator[Fault]:
         if "failed (" in row["text"]:
             yield Fault(topic, "", row["text"])
         return
+    for claim in claims:
+        for at in claim["at"]:
+            if not row["text"][at:].startswith(claim["shown"]):
+                yield Fault(topic, claim["measure"], f"does not stand at {at} of {row['text']!r}")
     said = f"{row['text']} {row['saving']}"
     for claim in sorted(claims, key=lambda claim: -len(claim["shown"])):
         said = re.sub(rf"(?<!\w){re.escape(claim['shown'])}(?!\w)", " ", said, count=1)

@@ -97,9 +97,8 @@ def test_api_command_line_and_explorer_agree(
 
 
 def test_options_reach_the_analysis(ddp: Trace, run: Run) -> None:
-    done = run(
-        "analyze", "kernel_breakdown", DDP, "--option", "by=job", "--option", "top=2", "--format", "json"
-    )
+    options = ("--option", "by=job", "--option", "top=2")
+    done = run("analyze", "kernel_breakdown", DDP, *options, "--format", "json", *WHOLE)
     assert done.json["options"] == {"by": "job", "top": 2}
     rows = [list(row.values()) for row in done.json["rows"]]
     assert rows == plain(analysis.kernel_breakdown(ddp, by="job", top=2))

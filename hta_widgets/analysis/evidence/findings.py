@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
-from hta_widgets.analysis.evidence.prose import Claims, clipped, names_in, same, sentences, shares_of
+from hta_widgets.analysis.evidence.prose import Claims, clipped, names_in, rounded, same, sentences, shares_of
 from hta_widgets.analysis.evidence.runs import Options, runs_of
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, byte_size, percent
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -29,6 +30,7 @@ Row = Mapping[str, Any]
 _MOST_EVENTS: Final = 3
 _MOST_PLACES: Final = 3
 _LONGEST: Final = {"claim": 320, "do": 260, "risk": 160, "needs": 120, "wrong_if": 200, "because": 160}
+_DEVICE: Final = ("device events",)
 _UNSURE: Final = "the recorded part is not typical of the job, or the profiler itself takes this time."
 _IDLE: Final = ("idle_breakdown", "idle_gaps", "stream_idle_breakdown")
 
@@ -84,7 +86,7 @@ def finding_of(
     claims: Claims = json.loads(row["claims"] or "[]")
     cost = _cost(row, claims)
     saving = _saving(row, str(cost["of"]), forbidden)
-    where = [{"what": titled(part), "share_pct": round(float(part["share_pct"]), 3)} for part in parts]
+    where = [{"what": titled(part), "share_pct": rounded(float(part["share_pct"]))} for part in parts]
     where = [place for place in [*where[:2], *shares_of(claims)] if 0 <= place["share_pct"] <= 100]
     where = where[:_MOST_PLACES]
     events = _events(trace, judged, row)
@@ -115,7 +117,7 @@ def finding_of(
         "do": _advice([row, *parts]),
         "risk": clipped(str(row["risk"]), _LONGEST["risk"]),
         "needs": clipped(str(row["needs"]), _LONGEST["needs"]),
-        "runs": runs_of(row, events, options, _answers(trace, str(row["kind"]))),
+        "runs": runs_of(row, events, options, _answers(trace, judged, str(row["kind"]))),
         "trust": trust,
         "wrong_if": clipped(wrong_if, _LONGEST["wrong_if"]),
     }
@@ -168,7 +170,7 @@ def _cost(row: Row, claims: Claims) -> dict[str, Any]:
         return {"value": value, "unit": "B", "of": "memory"}
     of = next((str(claim["of"]) for claim in claims if claim["unit"] == "%" and claim["of"]), "")
     whole = of if of in ("step time", "the time") else "the time" if _absent(row["steps"]) else "step time"
-    return {"value": round(float(row["share_pct"]), 3), "unit": "%", "of": whole}
+    return {"value": rounded(float(row["share_pct"])), "unit": "%", "of": whole}
 
 
 def predicted_saving(row: Row, forbidden: Mapping[str, str]) -> dict[str, Any]:
@@ -195,7 +197,7 @@ def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any
     )
     return {
         **{
-            name: {"value": round(value, 3), "unit": "%", "of": whole}
+            name: {"value": rounded(value), "unit": "%", "of": whole}
             for name, value in (("low", min(low, mid)), ("mid", mid), ("high", max(high, mid)))
         },
         "method": "replay" if row["method"] == "replay" else "bound",
@@ -216,12 +218,17 @@ def _trust(saving: Mapping[str, Any], level: str) -> str:
     return "low" if level == "none" else min(own, level, key=order.index)
 
 
-def _answers(trace: Trace, kind: str) -> bool:
+def _answers(trace: Trace, judged: Scope, kind: str) -> bool:
     """Whether the analysis of a finding has its data in this recording."""
     if kind not in ANALYSES:
         return False
-    on_device = any(trace.rank(rank).device_span is not None for rank in trace.ranks)
-    return on_device or not any("device" in field for field in ANALYSES[kind].requires)
+    if ANALYSES[kind].requires == _DEVICE:  # told without an answer, which may take long
+        return any(trace.rank(rank).device_span is not None for rank in trace.ranks_of(judged))
+    try:
+        ANALYSES[kind].answer(trace, judged)
+    except MissingDataError:
+        return False
+    return True
 
 
 def _events(trace: Trace, judged: Scope, row: Row) -> list[dict[str, Any]]:

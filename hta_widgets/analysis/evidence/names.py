@@ -15,6 +15,7 @@ from typing import Final
 __all__ = ["MOST_LETTERS", "cleaned", "quoted", "quoted_in"]
 
 MOST_LETTERS: Final = 120
+NO_LETTERS: Final = "(nothing that can be seen)"
 
 _SPACE: Final = re.compile(r"\s+")
 # controls, marks of direction and other formats, surrogates, private use, and what is not assigned
@@ -33,7 +34,8 @@ def cleaned(text: object, most: int = MOST_LETTERS) -> str:
 
 def quoted(name: object, most: int = MOST_LETTERS) -> str:
     """A name as it stands in prose."""
-    return f"`{cleaned(name, most - 2).replace('`', chr(39))}`"
+    letters = cleaned(name, most - 2).replace("`", "'")
+    return f"`{letters or NO_LETTERS}`"
 
 
 def quoted_in(text: str, names: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hta_widgets.analysis.evidence.names import cleaned, quoted
 
-__all__ = ["Claims", "clipped", "kind_of", "names_in", "sentences", "shares_of"]
+__all__ = ["Claims", "clipped", "kind_of", "names_in", "rounded", "same", "sentences", "shares_of"]
 
 Claims = list[Mapping[str, Any]]
 
@@ -23,7 +23,7 @@ _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
 _WRITTEN: Final = ("job_evidence",)  # claims whose value is a clause of ours, with numbers of its own
-_SAME: Final = 1e-6
+_SAME: Final = 1e-4
 
 _SOURCE: Final = re.compile(r"\.py\(\d+\)")
 _OPERATOR: Final = re.compile(r"\w+::[\w.]+")
@@ -55,7 +55,7 @@ def shares_of(claims: Claims) -> list[dict[str, Any]]:
         about = [value for value in claim["about"].values() if isinstance(value, str) and value in names]
         if claim["unit"] == "%" and about and about[0] not in found:
             what = cleaned(about[0])
-            share = round(float(claim["value"]), 3)
+            share = rounded(float(claim["value"]))
             found[about[0]] = {"what": what, "kind": kind_of(about[0]), "share_pct": share}
     return list(found.values())
 
@@ -153,6 +153,11 @@ def _each(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else [str(each) for each in value]
 
 
+def rounded(value: float) -> float:
+    """Five digits: two more than prose shows."""
+    return float(f"{value:.5g}")
+
+
 def same(one: float, other: float) -> bool:
     """Whether two numbers are the same measurement, rounding aside."""
-    return math.isclose(one, other, rel_tol=_SAME, abs_tol=5e-4)
+    return math.isclose(one, other, rel_tol=_SAME)
