@@ -157,8 +157,7 @@ it("goes by the launcher to a panel, a rank, a name and a command, by keys alone
   const { call, method } = (model.sent.at(-1) as SentMessage).content as { call: string; method: string };
   expect(method).toBe("find_names");
   model.emit("msg:custom", { rpc: 1, call, result: ["void gemm<1>(int)"] }, []);
-  await drawn();
-  expect(found()).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
+  await expect.poll(found).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
   key(input, "ArrowDown");
   await drawn();
   key(input, "Enter");

@@ -81,7 +81,7 @@ def test_show_brings_the_evidence_into_view_and_back_returns(first: Lab, root: L
     told = root.locator(".hta-toast")
     expect(told).to_contain_text("Waiting for the data loader: the timeline zooms to it")
     expect(told.locator("> div")).to_be_in_viewport(ratio=1)
-    told.hover()  # else it is gone after a while
+    told.locator("> div").hover()  # else it is gone after a while
     expect(root.locator(".hta-timeline[data-flash]")).to_have_count(0)
     first.shot("first-screen-shown")
     told.get_by_role("button", name="Back").click()
