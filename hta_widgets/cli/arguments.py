@@ -179,14 +179,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--output",
         metavar="FILE",
         required=True,
-        help="the HTML file to write; with the ending .xlsx an Excel workbook of the run's tables",
+        help="the HTML file to write; with the ending .xlsx an Excel workbook of the run's tables, with .md "
+        "the findings as Markdown",
     )
     command.add_argument(
         "--paths",
         dest="shown_paths",
         choices=("short", "full"),
         default="short",
-        help="full: keep the folders of files and of Python code in the HTML file (default: short)",
+        help="full: keep the folders of files and of Python code in the file (default: short)",
     )
 
     command = _command(

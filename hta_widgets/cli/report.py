@@ -1,8 +1,9 @@
-"""`hta-widgets report`: the explorer as one HTML file, or the run's tables as an Excel workbook."""
+"""`hta-widgets report`: the explorer as one HTML file, findings as Markdown, tables as a workbook."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath
 from time import sleep
@@ -14,13 +15,19 @@ from hta_widgets.cli.output import check_writable, write_bytes, write_lines
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.report.excel import whole_run
+from hta_widgets.report.markdown import to_markdown
+from hta_widgets.short_paths import paths_as
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
+from hta_widgets.widgets.loading_part import name_of
 from hta_widgets.widgets.panels import available_panels
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
 __all__ = ["run"]
+
+_OF_TRACE = (".xlsx", ".md")
+"""Endings of reports that show no widget."""
 
 _FIRST_LOOK = (
     "overview",
@@ -40,9 +47,11 @@ _SECONDS_BETWEEN_REPORTS = 0.05
 def run(arguments: Namespace) -> Exit:
     """Run the command; prints the name of the file."""
     check_writable(arguments.output)
-    if _is_workbook(arguments.output):
+    if (ending := _ending(arguments.output)) in _OF_TRACE:
         trace = open_trace(arguments)
-        content = whole_run(trace, scope_of(arguments, trace))
+        cut = paths_as(arguments.shown_paths, [source_of(arguments)])
+        scope, name = scope_of(arguments, trace), name_of(source_of(arguments))
+        content = whole_run(trace, scope, cut) if ending == ".xlsx" else _markdown(trace, scope, name, cut)
         write_bytes(arguments.output, content, text=False)
         write_lines("-", [printable(arguments.output)])
         return Exit.FINE
@@ -64,11 +73,17 @@ def run(arguments: Namespace) -> Exit:
     return Exit.FINE
 
 
-def _is_workbook(output: str) -> bool:
+def _ending(output: str) -> str:
     ending = PurePath(output).suffix.lower()
-    if ending not in ("", ".html", ".htm", ".xlsx"):
-        raise UsageError(f"a report is an HTML file or an Excel workbook (.xlsx), not a file {ending}")
-    return ending == ".xlsx"
+    if ending not in ("", ".html", ".htm", *_OF_TRACE):
+        known = "an HTML file, an Excel workbook (.xlsx) or Markdown (.md)"
+        raise UsageError(f"a report is {known}, not a file {ending}")
+    return ending
+
+
+def _markdown(trace: Trace, scope: Scope, name: str, cut: Callable[[str], str]) -> bytes:
+    text = to_markdown(trace, scope, title=name or "Trace", cut=cut)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _opened(arguments: Namespace) -> TraceExplorer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,9 @@ __all__ = [
 Piece = str | dict[str, Any]
 Content = dict[str, Any]
 
+_COPIES = ("memory_copy", "memory_set")
+# `Memcpy HtoD (Pageable -> Device)`, also of peers (PtoP)
+_MEMORIES = re.compile(r"Memcpy ([HDA])to([HDA]) \((\w+) -> (\w+)\)")
 _SHOWN = 8  # of each list; the answer in Python has more
 _TITLES = {
     "parts": "What the name says", "arguments": "Arguments", "launch": "Launch", "launched": "Launched",
@@ -64,6 +68,7 @@ def event_content(facts: EventFacts) -> Content:
             ("Iteration", [str(facts.iteration)] if facts.iteration is not None else []),
             ("Phase", [facts.phase]),
         ]),
+        _section("Copy", _copy_rows(facts)),
         _section("Launch", _launch_rows(facts.launch)),
         _section("Who", [
             ("Operator", _links(facts.operator)),
@@ -241,6 +246,28 @@ def _launch_rows(launch: Any) -> list[tuple[str, list[Piece]]]:
         ("Overhead", [_exact(launch.overhead_ns)]),
         ("Same launch", _several(launch.siblings)),
     ]
+
+
+def _copy_rows(facts: EventFacts) -> list[tuple[str, list[Piece]]]:
+    """How much a copy moves, how fast, and between which memories; of a fill the first two."""
+    size = next((argument.value for argument in facts.arguments if argument.name == "bytes"), None)
+    if facts.event.event_class not in _COPIES or not isinstance(size, int):
+        return []
+    rows: list[tuple[str, list[Piece]]] = [("Size", [f"{byte_size(size)} ({size:,} bytes)"])]
+    if facts.event.dur_ns:
+        rows.append(("Speed", [bandwidth(size / facts.event.dur_ns)]))
+    if found := _MEMORIES.search(facts.event.name):
+        rows.append(("From", [_memory(found[1], found[3])]))
+        rows.append(("To", [_memory(found[2], found[4])]))
+    return rows
+
+
+def _memory(side: str, kind: str) -> str:
+    """`pageable memory of the host, which the driver copies once more`."""
+    where = {"H": "the host", "D": "the device"}.get(side, "its array")
+    if kind == "Pageable":
+        return f"pageable memory of {where}, which the driver copies once more: pinned memory is faster"
+    return f"pinned memory of {where}" if kind == "Pinned" else f"memory of {where}"
 
 
 def _roof_rows(facts: EventFacts) -> list[tuple[str, list[Piece]]]:

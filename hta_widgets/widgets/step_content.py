@@ -19,10 +19,10 @@ def difference_content(found: StepDifference) -> dict[str, Any]:
     parts: [label, class of time, pattern, change in ns] of those that changed; they add up to second_ns less
     first_ns. names: [name, short name, class of time, change in ns].
     """
-    rows = found.parts.set_index("part")
+    rows = found.parts
+    changes = dict(zip(rows["part"].tolist(), rows["change_ns"].tolist(), strict=True))
     whole = rows.iloc[-1]
-    change_of = found.parts.set_index("part")["change_ns"].to_dict()
-    changes = [(series, int(change_of[series.column.removesuffix("_ns")])) for series in SERIES]
+    parts = [(series, int(changes[series.column.removesuffix("_ns")])) for series in SERIES]
     names = found.names[["name", "event_class", "change_ns"]].to_numpy().tolist()
     return {
         "title": found.title,
@@ -31,7 +31,7 @@ def difference_content(found: StepDifference) -> dict[str, Any]:
         "second": found.second,
         "first_ns": int(whole["first_ns"]),
         "second_ns": int(whole["second_ns"]),
-        "parts": [[part.label, part.time_class, part.pattern, change] for part, change in changes if change],
+        "parts": [[part.label, part.time_class, part.pattern, change] for part, change in parts if change],
         "names": [
             [name, short_kernel_name(name), _CLASSES.get(kind, kind), int(change)]
             for name, kind, change in names

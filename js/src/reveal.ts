@@ -24,6 +24,7 @@ export function revealed(panel: HTMLElement, signal: AbortSignal): void {
   };
   const resized = new ResizeObserver(place);
   resized.observe(panel);
+  if (panel.parentElement) resized.observe(panel.parentElement); // what lies above it may still grow
   moved.signal.addEventListener("abort", () => resized.disconnect());
   signal.addEventListener("abort", done, { signal: moved.signal });
   for (const move of MOVES) document.addEventListener(move, done, { signal: moved.signal, capture: true });

@@ -32,7 +32,7 @@ export function shareItems(rpc: Rpc, name: () => string): ShareItem[] {
     {
       label: "Copy Markdown",
       hint: "The findings as text, for an issue, a chat or a pull request",
-      keywords: "share md text github slack clipboard report summary",
+      keywords: "share md text github slack clipboard summary",
       done: "Copied",
       run: async (task) => copyText(await text("md", task)),
     },

@@ -154,11 +154,12 @@ it("goes by the launcher to a panel, a rank, a name and a command, by keys alone
 
   input = await open("/");
   await type(input, "gemm");
-  const { call, method } = (model.sent.at(-1) as SentMessage).content as { call: string; method: string };
-  expect(method).toBe("find_names");
+  type Asked = { call: string; method: string; params: { text: string } };
+  const asked = () => (model.sent.at(-1) as SentMessage).content as Asked;
+  await expect.poll(() => [asked().method, asked().params.text]).toEqual(["find_names", "gemm"]);
+  const { call } = asked();
   model.emit("msg:custom", { rpc: 1, call, result: ["void gemm<1>(int)"] }, []);
-  await drawn();
-  expect(found()).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
+  await expect.poll(found).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
   key(input, "ArrowDown");
   await drawn();
   key(input, "Enter");

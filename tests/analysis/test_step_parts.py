@@ -58,6 +58,12 @@ def test_the_median_step_is_one_of_the_steps(tmp_path: Path) -> None:
     )
 
 
+def test_the_median_step_is_none_of_the_rank_that_does_something_else(tmp_path: Path) -> None:
+    frame = step_parts(job(tmp_path, [(9, 1)] * 5, [(5, 5)] * 5, [(5, 5)] * 5))  # all take equally long
+    assert set(frame["median_rank"]) == {1}
+    assert "; rank 0 differs most: the GPU computes 4.00 ms more and" in sentence(frame)
+
+
 def test_steps_that_are_too_few_have_no_median(tmp_path: Path) -> None:
     frame = step_parts(job(tmp_path, [(10, 1), (10, 2), (14, 6)]))
     assert frame[["change_ns", "median_rank", "median_iteration"]].isna().all(axis=None)

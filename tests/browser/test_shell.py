@@ -45,7 +45,7 @@ def test_a_panel_opens_and_closes(shell: Lab, crumb: Locator) -> None:
     button.click()
     shell.expect_kernel("explorer.panels", ("temporal_breakdown", "kernel_breakdown"))
     expect(panel).to_have_count(2)
-    expect(panel.last.locator("h3")).to_be_in_viewport()
+    expect(panel.last.locator("h3")).to_be_focused()
     expect(button).to_have_attribute("aria-pressed", "true")
     panel.last.get_by_role("button", name="Close panel").click()
     shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
@@ -66,6 +66,8 @@ def test_panels_by_keyboard(shell: Lab, crumb: Locator) -> None:
     expect(first).to_be_focused()
     shell.page.keyboard.press("Space")
     shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
+    expect(shell.page.locator(".hta-panel h3")).to_be_focused()
+    first.focus()
     shell.page.keyboard.press("Home")
     expect(panel_button(shell, "overview")).to_be_focused()
 

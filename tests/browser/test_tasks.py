@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, expect
 
+from hta_widgets.formatting import duration
 from tests.browser.comparison import open_viewer
 from tests.browser.lab import TIMELINE, Lab
 from tests.browser.test_timeline import GUTTER
@@ -202,12 +203,12 @@ def test_two_steps_are_compared(user: User) -> None:
     user.click(steps.nth(2), modifiers=["ControlOrMeta"])
     user.lab.expect_kernel("selection.iterations", (10, 12))
     user.lab.expect_kernel("(inspector.status, inspector.content['kind'])", ("idle", "steps"))
-    first = "analysis.compare_iterations(trace, 10, 12, Scope()).iloc[0]"
-    name, change = literal_eval(user.lab.kernel(f"({first}['name'], int({first}['change_covered_ns']))"))
-    expect(user.root.locator(".hta-inspector h3")).to_contain_text("Iteration 12 against 10")
-    row = user.root.locator(".hta-inspector tbody tr").first
-    expect(row).to_contain_text(name)
-    assert change != 0
+    parts = literal_eval(user.lab.kernel("analysis.step_difference(trace, 10, 12)['change_ns'].tolist()"))
+    assert sum(parts[:-1]) == parts[-1] != 0
+    beside = user.root.locator(".hta-inspector")
+    expect(beside.locator("h3")).to_contain_text(f"Step 12 is {duration(abs(parts[-1]))}")
+    expect(beside.locator(".hta-difference > p").first).to_contain_text("The GPU ")
+    assert beside.evaluate("(el) => el.scrollWidth <= el.clientWidth")
     user.lab.shot("task-two-steps")
 
 
@@ -270,6 +271,9 @@ def test_lanes_are_filtered_and_pinned(user: User) -> None:
 def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     edge = user.root.get_by_role("separator", name="Width of the inspector")
     inspector = user.root.locator("[data-area=inspector]")
+    expect(edge).to_be_hidden()  # nothing is selected: the timeline has the room
+    user.lab.kernel("setattr(selection, 'focus', (0, int(work['event_id'].iloc[0])))")
+    expect(edge).to_be_visible()
     before = inspector.bounding_box()
     at = edge.bounding_box()
     assert before is not None and at is not None

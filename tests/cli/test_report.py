@@ -93,3 +93,12 @@ def test_folders_are_shown_when_asked(run: Run, tmp_path: Path) -> None:
     folder = str(Path(DDP).parent)
     assert folder not in json.dumps(content(short.read_text()), default=str)
     assert folder in json.dumps(content(full.read_text()), default=str)
+
+
+def test_the_findings_as_markdown(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "run.md"
+    done = run("report", DDP, "-o", target, "--ranks", "2")
+    assert (done.code, done.out, done.err) == (0, f"{target}\n", "")
+    text = target.read_text(encoding="utf-8")
+    assert text.startswith("# ddp\\_4ranks\n") and "rank 2" in text
+    assert str(DDP.parent) not in text

@@ -18,7 +18,7 @@ from hta_widgets import (
     analysis,
     examples,
 )
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import bandwidth, duration
 from hta_widgets.widgets.freezing import settle
 
 Until = Callable[[Callable[[], bool]], None]
@@ -161,6 +161,21 @@ def test_in_an_explorer_its_code_names_the_explorer(trace: Trace) -> None:
     settle([inspector])
     assert inspector.python == f"analysis.inspect_event(explorer.trace, 0, {explorer.selection.focus[1]})"
     explorer.close()
+
+
+def test_a_copy_says_how_much_it_moves_how_fast_and_between_which_memories(trace: Trace) -> None:
+    events = trace.events()
+    copies = events[events["name"].str.startswith("Memcpy HtoD (Pinned") & (events["rank"] == 0)]
+    event = copies.iloc[0]
+    with_size = Inspector(trace, selection=Selection(focus=(0, int(event["event_id"]))))
+    settle([with_size])
+    rows = {label: "".join(pieces) for label, pieces in rows_of(with_size, "Copy")}
+    recorded = analysis.inspect_event(trace, 0, int(event["event_id"])).arguments
+    size = next(argument.value for argument in recorded if argument.name == "bytes")
+    assert rows["Size"].endswith(f"({size:,} bytes)")
+    assert rows["Speed"] == bandwidth(size / event["dur_ns"])
+    assert (rows["From"], rows["To"]) == ("pinned memory of the host", "memory of the device")
+    with_size.close()
 
 
 def test_two_iterations_are_compared_and_a_windows_events_saved(inspector: Inspector, trace: Trace) -> None:

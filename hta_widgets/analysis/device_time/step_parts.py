@@ -10,7 +10,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.device_time.busy import busy_ranks
-from hta_widgets.analysis.device_time.step_times import LEAST_STEPS, step_times
+from hta_widgets.analysis.device_time.step_times import LEAST_STEPS, guessed_steps, step_times
 from hta_widgets.analysis.idle.split import PARTS, SERIES, split
 from hta_widgets.charts.spec import Stack
 from hta_widgets.formatting import counted, duration, percent
@@ -147,9 +147,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No step with device work lies in the selection."
     if frame["known"].eq("guessed").all():
-        return (
-            f"No steps are marked; {counted(len(frame), 'repeat')} of the same work are guessed to be steps."
-        )
+        return guessed_steps(frame)
     compared = frame[frame["change_ns"].notna() & ~(frame["partial"] | frame["start_up"] | frame["open"])]
     if compared.empty:
         return f"Fewer than {LEAST_STEPS} complete steps, so none can be compared with a median step."

@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "sentence", "slowest_steps", "step_times"]
+__all__ = ["ANALYSIS", "guessed_steps", "sentence", "slowest_steps", "step_times"]
 
 # Three standard deviations of a normal distribution, estimated by the median absolute deviation, which is
 # robust to outliers; and never less than a tenth, since the steps of a steady job hardly differ.
@@ -137,7 +137,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if complete.empty:
         return "Every complete step in the selection holds start-up."
     if complete["known"].eq("guessed").all():
-        return _guessed(complete)
+        return guessed_steps(complete)
     ended = complete[~complete["open"]]
     if ended.empty:
         longest = duration(complete["dur_ns"].max())
@@ -158,7 +158,7 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _guessed(frame: pd.DataFrame) -> str:
+def guessed_steps(frame: pd.DataFrame) -> str:
     """What there is to say of iterations that no mark shows."""
     remedy, count = "Call prof.step() after each.", frame["iteration"].nunique()
     if count < 2:

@@ -27,9 +27,12 @@ export type Action =
   | { do: "followFlow" }
   | { do: "clear" };
 
-/** Zoom and pan: a key that is held repeats about 30 times a second; with Shift one press goes as far as five. */
+/** Zoom and pan by a tap; with Shift one goes as far as five. */
 const NEAR = 0.05;
 const FAR = 5 * NEAR;
+/** A second of a key that is held: the logarithm of the zoom, and screens; with Shift twice that. */
+const ZOOM_RATE = 3.2;
+const PAN_RATE = 1.5;
 
 const MOVES: Record<string, (by: number) => Action> = {
   KeyW: (by) => ({ do: "zoom", factor: 1 - by }),
@@ -90,4 +93,15 @@ export function actionOf(
   const move = MOVES[event.code];
   if (move) return move(event.shiftKey ? FAR : NEAR);
   return BY_CODE[event.code] ?? BY_KEY[event.key] ?? null;
+}
+
+/** What so many seconds of a held key do; null for keys that only act once. */
+export function heldActionOf(
+  event: Pick<KeyboardEvent, "code" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">,
+): ((seconds: number) => Action) | null {
+  const move = combined(event) ? undefined : MOVES[event.code];
+  if (!move) return null;
+  const times = event.shiftKey ? 2 : 1;
+  const zooms = move(NEAR).do === "zoom";
+  return (seconds) => move(zooms ? 1 - Math.exp(-ZOOM_RATE * times * seconds) : PAN_RATE * times * seconds);
 }

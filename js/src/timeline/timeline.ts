@@ -12,10 +12,11 @@ import type { Flag } from "./flags";
 import { Flash } from "./flash";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt, xOf } from "./frame";
+import { Held } from "./held";
 import { Highlight } from "./highlight";
 import { hit } from "./hit";
 import { Hover } from "./hover";
-import { actionOf, HELP } from "./keys";
+import { actionOf, HELP, heldActionOf } from "./keys";
 import type { LaneChoice, TrackName } from "./lane_choice";
 import { LaneView } from "./lane_view";
 import { type Layout, rowAt } from "./layout";
@@ -98,6 +99,7 @@ export class Timeline {
   #causeLanes: readonly number[] = [];
   /** the ranks that are shown when no place is */
   #shownRanks: readonly number[] = [];
+  #held: Held;
   #brushWords: BrushWords;
   #lanes: LaneView;
   #stage: Stage;
@@ -149,6 +151,7 @@ export class Timeline {
       this.#brushWords.tooltip.el,
       this.flagging.el,
     );
+    this.#held = new Held(el, signal);
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
     bindPointer(this, signal);
     this.#stage.watch();
@@ -554,6 +557,8 @@ export class Timeline {
     if (!action) return;
     // Notebook shortcuts hang on the same letters.
     consume(event);
+    const move = heldActionOf(event);
+    if (move && !this.#held.down(event.code, (seconds) => void act(this, move(seconds)))) return;
     void act(this, action);
   }
 

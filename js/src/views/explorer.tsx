@@ -155,7 +155,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
       const shown = (event as CustomEvent<Shown | null>).detail;
       if (shown) {
         const { kind = "" } = shown.evidence;
-        reveal = kind;
+        reveal = ""; // the timeline is what comes into view
         const panel = kind && ` and opens “${labelOf(kind)}”`;
         showing.show(shown);
         const see = { label: "See the panel", run: () => openPanel(kind) };

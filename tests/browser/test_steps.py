@@ -1,0 +1,151 @@
+"""The panel of steps: two clicks say which step is slow, on which rank, and why. How panels open; sharing."""
+
+from ast import literal_eval
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from hta_widgets.formatting import duration
+from tests.browser.axe import serious_violations
+from tests.browser.lab import TIMELINE, Lab, open_panel
+
+pytestmark = pytest.mark.browser
+
+CELL = """
+from hta_widgets import TraceExplorer, analysis, examples
+explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
+explorer
+"""
+PANEL = "next(part for _, part in explorer.parts if getattr(part, 'kind', '') == 'step_parts')"
+# How far the heading of a panel lies below the top of what scrolls.
+BELOW_TOP = """(kind) => {
+  const heading = document.querySelector(`.hta-panel[data-kind="${kind}"] h3`);
+  const scrolls = (el) =>
+    el.scrollHeight > el.clientHeight && /auto|scroll/.test(getComputedStyle(el).overflowY);
+  let frame = heading.parentElement;
+  while (!scrolls(frame)) frame = frame.parentElement;
+  return heading.getBoundingClientRect().top - frame.getBoundingClientRect().top;
+}"""
+WIDE = """() => [...document.querySelectorAll('.hta-steps-beside *')]
+  .filter((el) => {
+    const { overflow, display } = getComputedStyle(el);
+    return overflow === 'visible' && display !== 'inline' && el.scrollWidth > el.clientWidth + 1;
+  })
+  .map((el) => el.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def day(lab: Lab) -> Iterator[Lab]:
+    lab.page.set_viewport_size({"width": 1440, "height": 900})
+    lab.open_code(CELL, name="steps.ipynb")
+    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
+    yield lab
+    lab.expect_no_errors()
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def root(day: Lab) -> Locator:
+    day.kernel("(explorer.selection.clear(), setattr(explorer, 'panels', []))")
+    root = day.page.locator(".hta:has(> .hta-explorer)")
+    expect(root.locator(".hta-panel")).to_have_count(0)
+    return root
+
+
+def test_two_clicks_say_which_step_which_rank_and_why(day: Lab, root: Locator) -> None:
+    open_panel(root, "steps")
+    panel = root.locator(".hta-panel[data-kind=step_parts]")
+    rows = panel.get_by_role("option")
+    expect(rows).to_have_count(16)
+    rows.filter(has_text="step 10 · rank 0").click()
+    rows.filter(has_text="step 10 · rank 2").click()
+    title = panel.locator(".hta-steps-title")
+    expect(title).to_contain_text("Step 10, rank 2 is")
+    asked = "analysis.step_difference(explorer.trace, (0, 10), (2, 10))['change_ns'].tolist()"
+    *parts, whole = literal_eval(day.kernel(asked))
+    assert sum(parts) == whole
+    expect(title).to_contain_text(duration(whole))
+    expect(panel.locator(".hta-difference > p").first).to_have_text(
+        "The GPU computes 1.78 ms more and spends 1.81 ms less in exposed communication."
+    )
+    expect(panel.locator("[aria-selected=true]")).to_have_count(2)
+    assert not day.page.evaluate(WIDE)
+    for dark in (False, True):
+        day.use_theme(dark=dark)
+        day.shot(f"steps-{'dark' if dark else 'light'}", panel)
+        assert not serious_violations(panel)
+    day.use_theme(dark=False)
+    panel.get_by_role("button", name="Select them").click()
+    day.expect_kernel("(explorer.selection.ranks, explorer.selection.iterations)", ((0, 2), (10,)))
+    expect(rows).to_have_count(16)  # they are not filtered by what they select
+
+
+def test_steps_by_keyboard_and_by_duration(day: Lab, root: Locator) -> None:
+    open_panel(root, "steps")
+    panel = root.locator(".hta-panel[data-kind=step_parts]")
+    rows = panel.get_by_role("option")
+    panel.get_by_role("button", name="By duration").click()
+    longest = "analysis.step_parts(explorer.trace).sort_values('dur_ns', ascending=False, kind='stable')"
+    rank, iteration = literal_eval(day.kernel(f"tuple({longest}[['rank', 'iteration']].iloc[0].tolist())"))
+    expect(rows.first).to_contain_text(f"step {iteration} · rank {rank}")
+    rows.first.focus()
+    day.page.keyboard.press("Space")
+    day.page.keyboard.press("ArrowDown")
+    expect(rows.nth(1)).to_be_focused()
+    day.page.keyboard.press("Enter")
+    day.expect_kernel(f"len({PANEL}.pair)", 2)
+    day.page.keyboard.press("Escape")
+    day.expect_kernel(f"{PANEL}.pair", ())
+
+
+@pytest.mark.parametrize("way", ["launcher", "bar"])
+def test_a_panel_opens_with_its_heading_at_the_top(day: Lab, root: Locator, way: str) -> None:
+    for label, kind in (("Overview", "overview"), ("Events", "events"), ("Kernels", "kernel_breakdown")):
+        if way == "launcher":
+            open_panel(root, label)
+        elif root.locator(f".hta-panel-bar [data-kind={kind}]").count():
+            root.locator(f".hta-panel-bar [data-kind={kind}]").click()
+        else:
+            continue
+        heading = root.locator(f".hta-panel[data-kind={kind}] h3").first
+        expect(heading).to_be_focused()
+        day.page.wait_for_timeout(500)
+        assert 0 <= day.page.evaluate(BELOW_TOP, kind) <= 24, kind
+        assert heading.locator("xpath=..").bounding_box()["height"] <= 40  # type: ignore[index]
+
+
+def test_it_is_shared_from_one_menu(day: Lab, root: Locator) -> None:
+    day.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    menu = root.locator(".hta-header").get_by_role("button", name="Share")
+    menu.click()
+    day.page.get_by_role("menuitem", name="Copy Markdown").click()
+    expect(root.get_by_role("button", name="Copied")).to_be_visible()
+    copied = day.page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == literal_eval(day.kernel("explorer.to_markdown()"))
+    for item, name in (("Save HTML report", "ddp_4ranks.html"), ("Save Excel workbook", "ddp_4ranks.xlsx")):
+        with day.page.expect_download() as saved:
+            root.locator(".hta-header .hta-menu > button").click()
+            day.page.get_by_role("menuitem", name=item).click()
+        assert saved.value.suggested_filename == name
+        expect(root.get_by_role("button", name="Saved")).to_be_visible()
+        expect(menu).to_be_visible()
+    menu.click()
+    day.page.get_by_role("menuitem", name="Copy image").click()
+    expect(root.get_by_role("button", name="Copied")).to_be_visible()
+    assert day.page.evaluate("() => navigator.clipboard.read().then(([item]) => item.types)") == ["image/png"]
+
+
+def test_a_held_key_zooms_as_fast_as_in_other_viewers(day: Lab, root: Locator) -> None:
+    timeline = "next(part for area, part in explorer.parts if area == 'timeline')"
+    day.kernel(f"setattr({timeline}, 'view', explorer.trace.extent_ns)")
+    day.page.wait_for_timeout(300)
+    root.locator(TIMELINE).first.focus()
+    day.page.keyboard.down("w")
+    day.page.wait_for_timeout(1000)
+    day.page.keyboard.up("w")
+    width = f"{timeline}.view[1] - {timeline}.view[0]"
+    day.expect_kernel(f"{width} < 15_000_000", True)  # of 76 ms; about 5 ms where the machine is idle
+    before = literal_eval(day.kernel(width))
+    day.page.wait_for_timeout(500)
+    day.expect_kernel(width, before)  # it ends with the key
