@@ -215,7 +215,8 @@ export class Timeline {
     if (place) {
       this.scrollBy(-this.#lanes.scroll);
       this.el.dataset.place = place.span.join(" ");
-    } else delete this.el.dataset.place;
+      this.el.dataset.ranks = shown.join(" ");
+    } else for (const name of ["place", "ranks", "cause", "view"]) delete this.el.dataset[name];
     this.#stage.invalidate();
   }
 
@@ -230,6 +231,13 @@ export class Timeline {
       if (slice?.start === start && slice.dur === end - start) return slice;
     }
     return null;
+  }
+
+  #shownCause(): Extent | null {
+    const cause = this.#cause;
+    if (this.#place) this.el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`;
+    if (cause) this.el.dataset.cause = `${cause.start} ${cause.start + cause.dur}`;
+    return cause;
   }
 
   zoom(factor: number, at: number): void {
@@ -586,7 +594,7 @@ export class Timeline {
     const flash = extent && { extent, strength: this.#flash.strength };
     return {
       place: this.#place,
-      cause: this.#cause,
+      cause: this.#shownCause(),
       window: this.window,
       hover: this.hover.extent,
       focus: slice ?? this.gap,
