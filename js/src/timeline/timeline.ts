@@ -216,6 +216,7 @@ export class Timeline {
       this.scrollBy(-this.#lanes.scroll);
       this.el.dataset.place = place.span.join(" ");
       this.el.dataset.ranks = shown.join(" ");
+      this.#tellView();
     } else for (const name of ["place", "ranks", "cause", "view"]) delete this.el.dataset[name];
     this.#stage.invalidate();
   }
@@ -233,9 +234,13 @@ export class Timeline {
     return null;
   }
 
+  /** What is visible around a marked place, for whoever reads the page. */
+  #tellView(): void {
+    if (this.#place) this.el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`;
+  }
+
   #shownCause(): Extent | null {
     const cause = this.#cause;
-    if (this.#place) this.el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`;
     if (cause) this.el.dataset.cause = `${cause.start} ${cause.start + cause.dur}`;
     return cause;
   }
@@ -568,6 +573,7 @@ export class Timeline {
   #show(next: View, following: boolean): void {
     if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
     this.view = next;
+    this.#tellView();
     this.listeners.view(next, following);
     this.#moved();
   }
