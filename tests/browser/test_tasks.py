@@ -291,10 +291,9 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
 
 def test_the_timeline_is_as_high_as_it_was_left(user: User) -> None:
     edge = user.root.get_by_role("separator", name="Height of the timeline")
-    edge.scroll_into_view_if_needed()
+    edge.hover(position={"x": 200, "y": 3})  # once the page has come to rest
     at = edge.bounding_box()
     assert at is not None
-    user.lab.page.mouse.move(at["x"] + 200, at["y"] + 3)
     user.lab.page.mouse.down()
     user.lab.page.mouse.move(at["x"] + 200, at["y"] - 97, steps=3)
     user.lab.page.mouse.up()
