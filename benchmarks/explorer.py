@@ -15,7 +15,7 @@ from benchmarks.selections import scopes
 from benchmarks.setup import Setup
 from hta_widgets import TraceExplorer
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.verdict import Verdict
+from hta_widgets.widgets.story import Story
 
 STORM = 200
 SIZES = {1_000_000: (600, 50, 100), 3_000_000: (1500, 100, 200)}  # events: goals in ms: all, median, slowest
@@ -39,10 +39,10 @@ def measure(setup: Setup) -> list[Figure]:
         figures += [
             Figure(f"{runs[0]['events'][0]:,} events: the parts are there, ms", of("parts")),
             Figure("... and all have answered, ms", of("answered"), goal=first),
-            Figure("... another selection, all parts but the verdict, ms", of("other"), goal=middle),
-            Figure("... and the verdict, ms", of("other_verdict")),
-            Figure("... a stream never chosen before, all but the verdict, ms", of("stream"), goal=middle),
-            Figure("... and the verdict, ms", of("stream_verdict")),
+            Figure("... another selection, all parts but the story, ms", of("other"), goal=middle),
+            Figure("... and the story, ms", of("other_story")),
+            Figure("... a stream never chosen before, all but the story, ms", of("stream"), goal=middle),
+            Figure("... and the story, ms", of("stream_story")),
             Figure(f"... {STORM} selections at once, ms", of("storm")),
         ]
     return figures
@@ -65,10 +65,10 @@ def answered(path: str) -> Times:
     chosen = list(scopes(explorer.trace))
     _choose(explorer, chosen[0])
     _rest(explorer)
-    times["other"], times["other_verdict"] = _followed(explorer, chosen[1:])
+    times["other"], times["other_story"] = _followed(explorer, chosen[1:])
     rank_trace = explorer.trace.rank(explorer.trace.ranks[0])
     streams = sorted(set(rank_trace.stream[rank_trace.is_device].tolist()))
-    times["stream"], times["stream_verdict"] = _followed(
+    times["stream"], times["stream_story"] = _followed(
         explorer, [Scope(streams=(stream,)) for stream in streams]
     )
     explorer.selection.clear()
@@ -95,12 +95,12 @@ def _opened(path: Any) -> TraceExplorer:
 
 
 def _followed(explorer: TraceExplorer, chosen: Sequence[Scope]) -> tuple[list[float], list[float]]:
-    """Wall ms from each selection until all parts but the verdict, which gives way, have answered; and it."""
+    """Wall ms from each selection until all parts but the story, which gives way, have answered; and it."""
     before, after = [], []
     for scope in chosen:
         begun = time.perf_counter()
         _choose(explorer, scope)
-        _rest(explorer, without=Verdict)
+        _rest(explorer, without=Story)
         before.append(1000 * (time.perf_counter() - begun))
         _rest(explorer)
         after.append(1000 * (time.perf_counter() - begun))

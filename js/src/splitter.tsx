@@ -69,5 +69,5 @@ export function Splitter({ edge, size }: { edge: Edge; size: Signal<number> }) {
 }
 
 function within({ least, usual, most }: Edge, size: number): number {
-  return Number.isFinite(size) ? Math.min(Math.max(size, least), most) : usual;
+  return Number.isFinite(size) ? Math.round(Math.min(Math.max(size, least), most)) : usual; // Python has whole pixels
 }

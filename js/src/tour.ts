@@ -22,8 +22,8 @@ const STEPS: readonly [where: string, text: string][] = [
     "Every event. Drag to select time, click for details; W S zoom, A D pan, ? lists all keys.",
   ],
   [
-    '[data-area="inspector"]',
-    "All about what was clicked: its launch, its lines of Python, the same on other ranks. Copy it as Python.",
+    ".hta-aside",
+    "What a finding advises; or all about what was clicked: its launch, its lines of Python, the same on other ranks.",
   ],
   [".hta-panel-bar", "Further analyses, the ones that matter here first. / finds anything by its name."],
 ];

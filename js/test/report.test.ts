@@ -145,7 +145,7 @@ test("a page that cannot be read says so", async () => {
   expect(document.querySelector("main")?.textContent).toContain("cannot be opened");
 });
 
-test("a report begins with the verdict", async () => {
+test("a report begins with the story", async () => {
   const part = (state: object) => ({
     state: { status: "idle", message: "", progress: null, ...state },
     questions: [],
@@ -165,7 +165,7 @@ test("a report begins with the verdict", async () => {
         parts: [
           ["iterations", "part:0"],
           ...kinds.map((kind, n) => ["panel", `part:${n + 1}`, kind]),
-          ["verdict", "part:3"],
+          ["story", "part:3"],
         ],
       }),
       ...Object.fromEntries(
@@ -175,10 +175,12 @@ test("a report begins with the verdict", async () => {
         ]),
       ),
       "part:3": part({
-        _view: "verdict",
-        cards: [],
-        sentence: "Nothing <b>stands</b> out",
-        further: "",
+        _view: "story",
+        content: {
+          ...{ scope: "1 rank", narrowed: false, headline: "Nothing <b>stands</b> out", limits: "" },
+          ...{ whole_ns: 0, per_step: false, parts: [], saved: "", remains: "", advice: [] },
+          ...{ clean: [], unknown: [], asides: [], kinds: [] },
+        },
         shown: -1,
       }),
     },
@@ -191,8 +193,8 @@ test("a report begins with the verdict", async () => {
   await openReport(document, { mount, views });
   await drawn();
   const saved = order(document.querySelector("main") as HTMLElement);
-  expect(saved).toEqual(["verdict", "iterations", "steps", "overview"]);
-  expect(document.querySelector("main .hta-verdict")?.textContent).toContain("Nothing <b>stands</b> out");
+  expect(saved).toEqual(["story", "iterations", "steps", "overview"]);
+  expect(document.querySelector("main .hta-story")?.textContent).toContain("Nothing <b>stands</b> out");
 });
 
 test("a report draws its explorer, and panels hide and come back", async () => {

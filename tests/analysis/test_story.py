@@ -1,5 +1,6 @@
 """The story of a job: its bar adds up, its savings are those of joint replays, its labels are true."""
 
+import json
 import math
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.findings.bar import CLASSES, whole_parts
 from hta_widgets.analysis.findings.nouns import NOUNS
 from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.analysis.findings.story import Story, story
 from hta_widgets.analysis.job.edited import edited_job
 from hta_widgets.analysis.job.trusted import trusted_model
@@ -202,6 +204,19 @@ def test_the_first_place_to_look_at_has_context_on_both_sides():
     assert len(places) > 1 and lengths[0] >= 0.85 * max(lengths)
     wait = story(examples.load("ddp_4ranks")).advice[0].places[0]
     assert wait.rank != 2 and wait.label.endswith("waits for rank 2")
+
+
+def test_of_places_as_long_the_one_with_context_comes_first():
+    trace = examples.load("ddp_4ranks")
+    row = overview(trace).set_index("topic").loc["data_stall"].copy()
+    row["topic"] = "data_stall"
+    begin, end = trace.rank(0).device_span
+    within = [0, begin + 1000, begin + 1950]
+    for at_an_end in ([0, begin - 500, begin + 500], [0, end - 500, end + 500]):
+        row["places"] = json.dumps([at_an_end, within])
+        assert [place.start_ns for place in places_of(trace, row, "x", "idle")] == [within[1], at_an_end[1]]
+    row["places"] = json.dumps([[0, begin - 500, begin + 5000], within])  # far longer: it comes first
+    assert places_of(trace, row, "x", "idle")[0].start_ns == begin - 500
 
 
 def test_parts_are_rounded_to_their_total():

@@ -1,4 +1,4 @@
-"""The explorer's first screen: what comes first, Show and Back, the launcher, the wheel, the whole window."""
+"""The explorer's first screen: what comes first, the launcher, the wheel, the whole window."""
 
 from ast import literal_eval
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ explorer = TraceExplorer(examples.path("ddp_4ranks"))
 explorer
 """
 SCRUBBER = "dict(explorer.parts)['timeline']"
-VERDICT = "dict(explorer.parts)['verdict']"
+STORY = "dict(explorer.parts)['story']"
 SCROLLED = "() => document.querySelector('.jp-WindowedPanel-outer').scrollTop"
-TOPS = """(root) => ['.hta-header', '.hta-verdict', '.hta-controls', '.hta-timeline', '.hta-panels']
+TOPS = """(root) => ['.hta-header', '.hta-story', '.hta-controls', '.hta-timeline', '.hta-panels']
   .map((name) => root.querySelector(name).getBoundingClientRect().top)"""
 
 
@@ -27,7 +27,7 @@ def first(lab: Lab) -> Iterator[Lab]:
     lab.page.set_viewport_size({"width": 1440, "height": 900})
     lab.open_code(CELL, name="first_screen.ipynb")
     expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    expect(lab.page.locator(".hta-card")).to_have_count(3, timeout=60_000)
+    expect(lab.page.locator("button.hta-seg")).to_have_count(2, timeout=60_000)
     yield lab
     lab.expect_no_errors()
     lab.page.set_viewport_size({"width": 1280, "height": 900})
@@ -37,7 +37,7 @@ def first(lab: Lab) -> Iterator[Lab]:
 def root(first: Lab) -> Locator:
     """An explorer at rest, at the top of the page: nothing is selected, all time is visible."""
     first.kernel(
-        f"({VERDICT}.set_trait('shown', -1), explorer.selection.clear(), setattr(explorer, 'panels', []), "
+        f"({STORY}.set_trait('shown', -1), explorer.selection.clear(), setattr(explorer, 'panels', []), "
         f"setattr({SCRUBBER}, 'view', explorer.trace.extent_ns))"
     )
     root = first.page.locator(".hta:has(> .hta-explorer)")
@@ -46,52 +46,14 @@ def root(first: Lab) -> Locator:
     return root
 
 
-def test_the_verdict_comes_first(first: Lab, root: Locator) -> None:
+def test_the_story_comes_first(first: Lab, root: Locator) -> None:
     for size in ({"width": 1024, "height": 700}, {"width": 1440, "height": 900}):
         first.page.set_viewport_size(size)  # type: ignore[arg-type]
         tops = root.evaluate(TOPS)
         assert tops == sorted(tops)
-        expect(root.locator(".hta-card-show").last).to_be_in_viewport(ratio=1)
+        expect(root.locator(".hta-checks")).to_be_in_viewport(ratio=1)
     assert tops[3] < 700
     first.shot("first-screen")
-
-
-def test_show_brings_the_evidence_into_view_and_back_returns(first: Lab, root: Locator) -> None:
-    first.kernel("setattr(explorer.selection, 'iterations', (11,))")
-    first.kernel(f"setattr({SCRUBBER}, 'view', (0, 30_000_000))")
-    before = literal_eval(first.kernel("explorer.selection.to_dict()"))
-    first.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
-    first.expect_kernel(f"{VERDICT}.status", "idle")
-    card = root.locator(".hta-card").filter(has_text="data loader")
-    card.get_by_role("button", name="Show").click()
-    expect(root.locator(".hta-timeline[data-flash]")).to_be_visible()
-    first.expect_kernel(f"{VERDICT}.shown >= 0", True)
-    ours = "__import__('hta_widgets')"  # the verdict is about the iteration that is selected
-    found = f"{ours}.analysis.overview(explorer.trace, {ours}.Scope(iterations=(11,))).set_index('topic')"
-    row = f"{found}.loc['data_stall']"
-    first.expect_kernel(
-        f"explorer.selection.focus == (int({row}['event_rank']), int({row}['event_id']))", True
-    )
-    view, at = f"{SCRUBBER}.view", f"(int({row}['start_ns']), int({row}['end_ns']))"
-    first.expect_kernel(f"{view}[0] < {at}[0] and {at}[1] < {view}[1]", True)
-    first.expect_kernel(f"{view}[1] - {view}[0] < 4 * ({at}[1] - {at}[0])", True)
-    first.expect_kernel("explorer.panels", ("idle_breakdown",))
-    expect(root.locator(TIMELINE)).to_be_in_viewport()
-    expect(root.locator(".hta-panel[data-kind=idle_breakdown] h3")).to_be_in_viewport()
-    told = root.locator(".hta-toast")
-    expect(told).to_contain_text("Waiting for the data loader: the timeline zooms to it")
-    expect(told.locator("> div")).to_be_in_viewport(ratio=1)
-    told.locator("> div").hover()  # else it is gone after a while
-    expect(root.locator(".hta-timeline[data-flash]")).to_have_count(0)
-    first.shot("first-screen-shown")
-    told.get_by_role("button", name="Back").click()
-    first.expect_kernel("explorer.selection.to_dict()", before)
-    first.expect_kernel(view, (0, 30_000_000))
-    first.expect_kernel("explorer.panels", ())
-    first.expect_kernel(f"{VERDICT}.shown", -1)
-    expect(card.get_by_role("button", name="Show")).to_be_in_viewport()
-    assert first.page.evaluate(SCROLLED) == 0
-    expect(told).to_be_empty()
 
 
 def test_what_python_changes_needs_no_words(first: Lab, root: Locator) -> None:
@@ -162,7 +124,7 @@ def test_the_page_scrolls_over_the_timeline_until_it_has_the_focus(first: Lab, r
     lanes = root.locator(TIMELINE)
     first.kernel("setattr(explorer, 'panels', ['temporal_breakdown', 'comm_comp_overlap'])")
     expect(root.locator(".hta-panel")).to_have_count(2)
-    root.locator(".hta-card-show").first.focus()
+    root.locator("button.hta-seg").first.focus()
     lanes.hover(position={"x": 500, "y": 150})
     before = first.page.evaluate(SCROLLED)
     first.page.mouse.wheel(0, 100)

@@ -59,11 +59,11 @@ TO_SIDEBAR = """async () => {
 
 
 def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
-    """The same explorer in 420 px: the verdict on top, nothing wider than the bar, and all of it works."""
+    """The same explorer in 420 px: the story on top, nothing wider than the bar, and all of it works."""
     show(lab)
     lab.page.evaluate(TO_SIDEBAR)
     sidebar = lab.page.locator("#jp-right-stack .hta-explorer")
-    expect(sidebar.locator(".hta-card").first).to_be_visible()
+    expect(sidebar.locator(".hta-story h2")).to_be_visible()
     expect(sidebar.locator(".hta-timeline")).to_have_count(1)
     lab.page.wait_for_timeout(1000)
     lab.shot("sidebar")
@@ -71,9 +71,8 @@ def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
     assert 360 < width <= 420 and inner <= width
     sidebar.locator(".hta-rank-grid button").nth(1).click()
     lab.expect_kernel("explorer.selection.ranks", (1,))
-    card = sidebar.locator(".hta-card").first
-    card.get_by_role("button", name="Show").click()
-    expect(card.get_by_role("button", name="Back")).to_be_visible()
+    sidebar.locator("button.hta-seg").first.click()
+    expect(sidebar.locator(".hta-advice").get_by_role("button", name="Back")).to_be_attached()
     expect(sidebar.locator(".hta-timeline")).to_be_in_viewport()
     lab.shot("sidebar-shown")
     lab.expect_no_errors()

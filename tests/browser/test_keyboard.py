@@ -61,7 +61,7 @@ def notebook(lab: Lab) -> Iterator[Lab]:
     lab.open_code(CELL, "'kept'", "'kept'", name="keyboard.ipynb")
     expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     expect(lab.page.locator(".hta-panel")).to_have_count(4)
-    expect(lab.page.locator(".hta-card-show").first).to_be_visible(timeout=60_000)
+    expect(lab.page.locator("button.hta-seg").first).to_be_visible(timeout=60_000)
     expect(lab.page.locator(".hta-busy")).to_have_count(0, timeout=60_000)
     yield lab
     lab.expect_no_errors()

@@ -115,7 +115,7 @@ def test_the_explorer_in_another_host(page: Page, host: str) -> None:
     page.goto(ADDRESS)
     page.evaluate("([host, id]) => window.show(host, id)", [host, explorer.model_id])
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    expect(page.locator(".hta-card").first).to_be_visible()
+    expect(page.locator(".hta-story h2")).to_be_visible()
     rank = page.locator(".hta-rank-grid button")
     rank.nth(1).click()
     breakdown = page.locator(".hta-panel[data-kind=temporal_breakdown]")

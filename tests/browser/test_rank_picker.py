@@ -45,7 +45,7 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int)
     lab.page.set_viewport_size({"width": 1440, "height": 1000})
     try:
         explorer = lab.page.locator(".hta-explorer")
-        expect(explorer.locator(".hta-verdict")).to_have_attribute("aria-busy", "false", timeout=PATIENCE)
+        expect(explorer.locator(".hta-story")).to_have_attribute("aria-busy", "false", timeout=PATIENCE)
         for dark in (False, True):
             lab.use_theme(dark=dark)
             lab.shot(f"picker-{ranks}-{'dark' if dark else 'light'}")
@@ -63,7 +63,7 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int)
                 expect(bar).to_have_count(1)
                 strips.scroll_into_view_if_needed()
                 lab.shot(f"picker-{ranks}-strips-{'dark' if dark else 'light'}")
-                explorer.locator(".hta-verdict").scroll_into_view_if_needed()
+                explorer.locator(".hta-story").scroll_into_view_if_needed()
         lab.use_theme(dark=False)
         lab.expect_no_errors()
     finally:

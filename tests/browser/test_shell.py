@@ -136,7 +136,7 @@ def test_the_tour_has_five_steps_and_is_offered_once(shell: Lab, crumb: Locator)
     offer = page.get_by_role("button", name="Tour", exact=True)
     toast = page.locator(".hta-toast").first
     offer.click()
-    for step, lit in enumerate(("verdict", "controls", "timeline", "inspector", "panel-bar"), 1):
+    for step, lit in enumerate(("story", "controls", "timeline", "aside", "panel-bar"), 1):
         expect(toast).to_contain_text(f"{step} of 5: ")
         expect(toast.locator("> div")).to_be_in_viewport(ratio=1)
         place = page.locator("[data-lit]")

@@ -26,12 +26,12 @@ PARTS = """
 import time
 while not explorer.parts: time.sleep(0.01)
 parts = dict(explorer.parts)
-timeline, inspector, verdict = parts["timeline"], parts["inspector"], parts["verdict"]
+timeline, inspector, told = parts["timeline"], parts["inspector"], parts["story"]
 trace, selection = explorer.trace, explorer.selection
 work = trace.events().query("rank == 0 and stream == 7").sort_values("start_ns")
 """
 REST = (
-    "(verdict.set_trait('shown', -1), selection.clear(), setattr(explorer, 'panels', []), "
+    "(told.set_trait('shown', -1), selection.clear(), setattr(explorer, 'panels', []), "
     "setattr(explorer, 'edits', []), setattr(timeline, 'view', trace.extent_ns))"
 )
 FIRST_STREAM = 116  # of the first rank, CSS pixels from the timeline's top
@@ -86,7 +86,7 @@ def day(lab: Lab) -> Iterator[Lab]:
     lab.page.set_viewport_size({"width": 1440, "height": 900})
     lab.open_code(CELL, PARTS, name="tasks.ipynb")
     expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    expect(lab.page.locator(".hta-card")).to_have_count(3, timeout=60_000)
+    expect(lab.page.locator("button.hta-seg")).to_have_count(2, timeout=60_000)
     yield lab
     lab.expect_no_errors()
     lab.page.set_viewport_size({"width": 1280, "height": 900})
@@ -148,9 +148,10 @@ def test_same_kernel_next_and_who_launched_it(user: User) -> None:
 
 
 def test_what_fixing_the_loader_gives(user: User) -> None:
-    card = user.root.locator(".hta-card").filter(has_text="data loader")
-    expect(card).to_contain_text("4.85 %")
-    user.click(card.get_by_role("button", name="What if…"))
+    user.click(user.root.get_by_role("button", name="Finding 2: Data loader"))
+    advice = user.root.locator(".hta-advice")
+    expect(advice).to_contain_text("4.85 %")
+    user.click(advice.get_by_role("button", name="What if…"))
     user.lab.expect_kernel(
         "[edit.expression for edit in explorer.edits]",
         ["edits.without('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__')"],
@@ -172,10 +173,10 @@ def test_the_owner_of_the_peak_of_memory(user: User) -> None:
 
 
 def test_the_straggler_and_its_cause(user: User) -> None:
-    late = user.root.locator(".hta-card").first
-    expect(late).to_contain_text("rank 2")
+    late = user.root.locator(".hta-advice")
+    expect(late).to_contain_text("Rank 2 is late")
     expect(late).to_contain_text("the same operations take 1.12 times as long")
-    user.click(late.get_by_role("button", name="Show"))
+    user.click(late.get_by_role("button", name="Open panel"))
     user.lab.expect_kernel("explorer.panels", ("stragglers",))
     frame = "explorer.frame('stragglers')"
     user.lab.expect_kernel(f"int({frame}.sort_values('caused_wait_ns').iloc[-1]['rank'])", 2)
@@ -294,10 +295,9 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
 
 def test_the_timeline_is_as_high_as_it_was_left(user: User) -> None:
     edge = user.root.get_by_role("separator", name="Height of the timeline")
-    edge.scroll_into_view_if_needed()
+    edge.hover(position={"x": 200, "y": 3})  # once the page has come to rest
     at = edge.bounding_box()
     assert at is not None
-    user.lab.page.mouse.move(at["x"] + 200, at["y"] + 3)
     user.lab.page.mouse.down()
     user.lab.page.mouse.move(at["x"] + 200, at["y"] - 97, steps=3)
     user.lab.page.mouse.up()

@@ -38,7 +38,7 @@ def of_a_window(folder: Path, ranks: int, sent: Counter[str]) -> dict[str, int]:
     explorer = TraceExplorer(trace, panels=["temporal_breakdown", "comm_comp_overlap"])
     explorer.wait()
     settle([explorer])
-    parts = [part for _, part in explorer.parts if type(part).__name__ != "Verdict"]
+    parts = [part for _, part in explorer.parts if type(part).__name__ != "Story"]
     settle(parts)
     start, end = explorer.trace.extent_ns
     sent.clear()

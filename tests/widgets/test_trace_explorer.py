@@ -18,7 +18,7 @@ from tests.analysis.kineto_file import job, kernel, launch
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
-FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector", "verdict")
+FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector", "story")
 
 
 def settled(explorer: TraceExplorer) -> bool:

@@ -63,7 +63,7 @@ def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[P
 def _label(row: pd.Series, noun: str, lost_as: Class, place: list[int]) -> str:
     rank, start, end = place
     ns = end - start
-    if row["topic"] == "straggler" and pd.notna(row["rank"]):
+    if pd.notna(row["rank"]) and row["topic"] == "straggler" and rank != row["rank"]:
         said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
     elif lost_as == "idle" and row["topic"] in NOUNS:
         said = f"{duration(ns)} idle: {NOUNS[row['topic']].cause}"

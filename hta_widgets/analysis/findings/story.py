@@ -52,7 +52,8 @@ _DOES: Final = {
 }
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _FASTER_HOST: Final = "[edits.host(0.5)]"
-_MOST_STEPS: Final = 64
+_LATE: Final = ("straggler", "host_straggler")
+_MOST_STEPS: Final = 256  # of all ranks
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,7 @@ def _advice(
         part.form if part else {MEMORY: "memory", LATER: "hidden"}.get(row["section"], "unknown")
     )
     noun = NOUNS.get(row["topic"])
-    late = row["topic"] == "straggler" and pd.notna(row["rank"])
+    late = row["topic"] in _LATE and pd.notna(row["rank"])
     label = f"Rank {row['rank']} is late" if late else noun.label if noun else title(row)
     what, *why = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
@@ -335,7 +336,7 @@ def _advice(
         topic=str(row["topic"]),
         noun=label,
         cause_words=_cause_words(frame, row, late),
-        title=label if late else f"{title(row)}{on_rank}",
+        title=label if late else f"{label}{on_rank}",
         form=form,
         figure=figure,
         label=said,
@@ -405,7 +406,8 @@ def _sure(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, row: 
 def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
     """The best evidence that communication is hidden: the step with most of it is the shortest."""
     steps = inputs.scope.iterations or ()
-    if not inputs.announced or not 2 <= len(steps) <= _MOST_STEPS:
+    ranks = inputs.trace.ranks_of(inputs.scope)
+    if not inputs.announced or len(steps) < 2 or len(steps) * len(ranks) > _MOST_STEPS:
         return []
     found = {}
     for step in steps:

@@ -92,7 +92,8 @@ function Finding({
           </>
         )}
       </div>
-      <div class="hta-advice-text">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys */}
+      <section class="hta-advice-text" tabIndex={0} aria-label={advice.title}>
         <h3>{advice.title}</h3>
         {advice.figure && (
           <p class="hta-figure">
@@ -104,6 +105,7 @@ function Finding({
         {part && (
           <div class="hta-share" aria-hidden="true">
             <span
+              class="hta-part"
               data-form={part.form}
               data-class={part.lost_as}
               style={{ width: `${(100 * part.ns) / story.whole_ns}%` }}
@@ -122,7 +124,7 @@ function Finding({
           <Said label="Risk" texts={[advice.risk]} />
           <Said label="Needs" texts={[advice.needs]} />
         </dl>
-      </div>
+      </section>
       <div class="hta-advice-do">
         {many > 0 && (
           <Button aria-pressed={shown.value === at} onClick={() => toggle(at)}>

@@ -59,7 +59,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
             return (
               <span
                 key={`${part.form} ${part.lost_as} ${at}`}
-                class="hta-seg"
+                class="hta-seg hta-part"
                 title={text}
                 {...data(part)}
                 {...{ style }}
@@ -73,7 +73,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
             <button
               type="button"
               key={told?.topic}
-              class="hta-seg"
+              class="hta-seg hta-part"
               {...data(part)}
               {...{ style }}
               tabIndex={number === Math.min(stop, labelled.length - 1) ? 0 : -1}

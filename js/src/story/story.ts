@@ -73,7 +73,7 @@ export const isSaving = ({ form }: { form: Form }) => form === "simulated" || fo
 
 /** The mark of a form: its shape tells, not its hue. */
 export const glyph = (form: Form, of: Part["lost_as"]) => ({
-  class: "hta-glyph",
+  class: "hta-glyph hta-part",
   "data-form": form,
   "data-class": of,
   "aria-hidden": true as const,

@@ -218,7 +218,9 @@ export class Timeline {
     if (place) {
       this.scrollBy(-this.#lanes.scroll);
       this.el.dataset.place = place.span.join(" ");
-    } else delete this.el.dataset.place;
+      this.el.dataset.ranks = shown.join(" ");
+      this.#tellView();
+    } else for (const name of ["place", "ranks", "cause", "view"]) delete this.el.dataset[name];
     this.#stage.invalidate();
   }
 
@@ -233,6 +235,17 @@ export class Timeline {
       if (slice?.start === start && slice.dur === end - start) return slice;
     }
     return null;
+  }
+
+  /** What is visible around a marked place, for whoever reads the page. */
+  #tellView(): void {
+    if (this.#place) this.el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`;
+  }
+
+  #shownCause(): Extent | null {
+    const cause = this.#cause;
+    if (cause) this.el.dataset.cause = `${cause.start} ${cause.start + cause.dur}`;
+    return cause;
   }
 
   zoom(factor: number, at: number): void {
@@ -565,6 +578,7 @@ export class Timeline {
   #show(next: View, following: boolean): void {
     if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
     this.view = next;
+    this.#tellView();
     this.listeners.view(next, following);
     this.#moved();
   }
@@ -591,7 +605,7 @@ export class Timeline {
     const flash = extent && { extent, strength: this.#flash.strength };
     return {
       place: this.#place,
-      cause: this.#cause,
+      cause: this.#shownCause(),
       window: this.window,
       hover: this.hover.extent,
       focus: slice ?? this.gap,

@@ -168,8 +168,13 @@ function Checks({ story, open }: { story: Story; open(): void }) {
       <span class="hta-grow" />
       {advice.length > 0 && (
         <span class="hta-muted hta-keys-hint">
-          <span class="hta-key">1</span>–<span class="hta-key">{Math.min(advice.length, 9)}</span> opens a
-          finding · <span class="hta-key">Esc</span> back
+          <span class="hta-key">1</span>
+          {advice.length > 1 && (
+            <>
+              –<span class="hta-key">{Math.min(advice.length, 9)}</span>
+            </>
+          )}{" "}
+          opens a finding · <span class="hta-key">Esc</span> back
         </span>
       )}
     </div>

@@ -1,0 +1,251 @@
+// @vitest-environment jsdom
+// The story, its advice, the launcher, and the fold of panels that cannot answer.
+
+import { afterEach, expect, it } from "vitest";
+import { FrozenModel, type SentMessage } from "../src/host";
+import { mentions } from "../src/launcher";
+import { byRelevance } from "../src/panelbar";
+import { MARK, type Mark, TRY } from "../src/showing";
+import { placed } from "../src/story/bar";
+import { drawn, EXPLORER, knowDialogs, show } from "./support";
+
+knowDialogs();
+Element.prototype.scrollIntoView ??= () => {};
+
+afterEach(() => document.body.replaceChildren());
+
+const finding = (noun: string, more: object = {}) => ({
+  topic: noun,
+  noun,
+  title: `${noun} <b>costs</b> time`,
+  form: "simulated",
+  figure: "−40 ns",
+  label: "−40 ns · simulated",
+  what: ["The GPU is idle."],
+  why: ["The loader makes each batch itself."],
+  todo: "Do something.",
+  sure: "Simulated without it.",
+  wrong_if: "",
+  risk: "",
+  needs: "Cores.",
+  own: "",
+  kind: "idle_breakdown",
+  edits: "",
+  lost_as: "idle",
+  places: [
+    { rank: 2, start_ns: 5, end_ns: 9, label: "4 ns idle", cause: [4, 9] },
+    { rank: 2, start_ns: 15, end_ns: 18, label: "3 ns idle", cause: null },
+  ],
+  ranks: [2],
+  ...more,
+});
+
+const CONTENT = {
+  scope: "all 4 ranks, 4 steps, 100 ns per step",
+  narrowed: false,
+  headline: "100 ns per step; 40 ns is reachable: <i>this</i>",
+  limits: "",
+  whole_ns: 100,
+  per_step: true,
+  parts: [
+    { ns: 40, form: "simulated", lost_as: "idle", finding: 0 },
+    { ns: 20, form: "unknown", lost_as: "compute", finding: 1 },
+    { ns: 40, form: "rest", lost_as: "compute", finding: -1 },
+  ],
+  saved: "40 ns can be saved (40 %)",
+  remains: "60 ns remain",
+  advice: [finding("A", { edits: "[edits.host(0.5)]" }), finding("B", { form: "unknown", places: [] })],
+  clean: ["Data loader", "zero_grad"],
+  unknown: [{ name: "no shapes", remedy: "Record them." }],
+  asides: [],
+  kinds: [],
+};
+const STORY = { _view: "story", content: CONTENT, shown: -1 };
+
+/** A story in an explorer, which places its advice. */
+async function inExplorer(more: object = {}) {
+  const model = new FrozenModel({ ...STORY, status: "idle", message: "", ...more });
+  const shown = await show(
+    { ...EXPLORER, streams: [], parts: [["story", "anywidget:s"]] },
+    { "anywidget:s": model },
+  );
+  for (let i = 0; i < 4; i++) await drawn();
+  return { ...shown, story: model };
+}
+
+it("frames the places of a finding one after the other, by click and by keys, and goes back", async () => {
+  const { el, story } = await inExplorer();
+  const asked: (Mark | null)[] = [];
+  el.addEventListener(MARK, (event) => asked.push((event as CustomEvent).detail));
+  const key = async (name: string) => {
+    el.querySelector(".hta-story")?.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+    await drawn();
+  };
+  el.querySelector<HTMLElement>("button.hta-seg")?.click();
+  await drawn();
+  expect(story.get("shown")).toBe(0);
+  expect(asked.at(-1)).toEqual({ rank: 2, span: [5, 9], label: "4 ns idle", cause: [4, 9], ranks: [2] });
+  await key(".");
+  expect(asked.at(-1)?.span).toEqual([15, 18]);
+  await key(".");
+  expect(asked.at(-1)?.span).toEqual([5, 9]);
+  await key("Escape");
+  expect([story.get("shown"), asked.at(-1)]).toEqual([-1, null]);
+  await key("1");
+  expect(story.get("shown")).toBe(0);
+  await key("2"); // it has no place: its advice stands there, and nothing is framed
+  expect([story.get("shown"), asked.at(-1)]).toEqual([1, null]);
+  await key("7");
+  expect(story.get("shown")).toBe(1);
+});
+
+it("says what to do and how sure it is, and draws texts of traces as texts", async () => {
+  const { el } = await inExplorer();
+  const advice = el.querySelector(".hta-advice");
+  expect(advice?.querySelector("h3")?.textContent).toBe("A <b>costs</b> time");
+  const terms = [...(advice?.querySelectorAll("dt") ?? [])].map((term) => term.textContent);
+  expect(terms).toEqual(["What happens", "Why", "What to do", "How sure", "Needs"]);
+  expect(el.querySelector(".hta-story h2")?.textContent).toBe(CONTENT.headline);
+  expect(el.querySelector(".hta-scope")?.textContent).toContain(CONTENT.scope);
+  expect(el.querySelector(".hta-checks")?.textContent).toContain(
+    "2 findings · 2 checks clean · 1 needs more data",
+  );
+});
+
+it("gives the bar one name per finding and one stop for keys", async () => {
+  const { el } = await inExplorer();
+  const buttons = [...el.querySelectorAll<HTMLElement>("button.hta-seg")];
+  expect(buttons.map((button) => button.ariaLabel)).toEqual([
+    "Finding 1: A, −40 ns · simulated",
+    "Finding 2: B, −40 ns · simulated",
+  ]);
+  expect(buttons.map((button) => button.tabIndex)).toEqual([0, -1]);
+  const widths = [...el.querySelectorAll<HTMLElement>(".hta-seg")].map((part) => part.style.width);
+  expect(widths).toEqual(["40%", "20%", "40%"]);
+});
+
+it("offers What if where a replay makes the change, and not in a report", async () => {
+  const { el } = await inExplorer();
+  const offers = () =>
+    [...el.querySelectorAll("button")].filter((button) => button.textContent === "What if…");
+  const asked: number[] = [];
+  el.addEventListener(TRY, (event) => asked.push((event as CustomEvent).detail));
+  offers()[0]?.click();
+  expect([offers().length, asked]).toEqual([1, [0]]);
+  document.body.replaceChildren();
+  const report = await inExplorer({ frozen: true });
+  expect(report.el.textContent).not.toContain("What if…");
+});
+
+it("says what was checked where nothing is found", async () => {
+  const { el } = await inExplorer({ content: { ...CONTENT, advice: [], parts: [] } });
+  expect(el.querySelector(".hta-advice")?.textContent).toContain("Nothing to save stands out");
+  expect(el.querySelector(".hta-whole")).toBeNull();
+});
+
+it("never lets labels overlap or leave the bar", () => {
+  expect(placed([0, 10, 500], [100, 100, 50], 1000)).toEqual([0, 116, 500]);
+  expect(placed([0, 980, 990], [100, 100, 50], 1000)).toEqual([0, 834, 950]);
+  expect(placed([0, 10], [600, 600], 1000)).toEqual([-1, -1]); // then they are a list
+});
+
+const entry = (kind: string, group: string) => ({
+  kind,
+  label: kind.toUpperCase(),
+  title: `What ${kind} says`,
+  group,
+  wide: false,
+});
+const MANY = [..."abcdefghij"].map((kind, at) => entry(kind, at < 5 ? "Time" : "Host"));
+
+it("orders groups and panels by what the findings point to", () => {
+  const order = byRelevance(MANY, ["h", "b"]).map(({ kind }) => kind);
+  expect(order.join("")).toBe("hfgijbacde");
+  expect(byRelevance(MANY, [])).toEqual(MANY);
+});
+
+it("keeps the bar short, and tells in a fold what cannot answer and why", async () => {
+  const { el } = await show(
+    {
+      ...EXPLORER,
+      available_panels: MANY,
+      relevant: ["h", "b"],
+      lacking: { c: "The trace has no <b>c</b>. Record it." },
+      panels: ["e"],
+      parts: [["panel", "anywidget:e", "e"]],
+    },
+    { "anywidget:e": new FrozenModel({ _view: "iterations", status: "idle", message: "", iterations: [] }) },
+  );
+  await drawn();
+  const kinds = [...el.querySelectorAll<HTMLElement>(".hta-panel-bar button")].map((b) => b.dataset.kind);
+  expect(kinds).toEqual(["h", "b", "e", "launcher"]);
+  const fold = el.querySelector(".hta-lacking");
+  expect(fold?.querySelector("summary")?.textContent).toBe("1 panel cannot answer here");
+  expect(fold?.querySelector("dd")?.textContent).toBe("The trace has no <b>c</b>. Record it.");
+});
+
+it("goes by the launcher to a panel, a rank, a name and a command, by keys alone", async () => {
+  const { el, model } = await show({
+    ...EXPLORER,
+    available_panels: MANY,
+    lacking: { c: "no data" },
+    choices: { ranks: [0, 1, 12], iterations: [1] },
+    parts: [["ranks", "anywidget:none"]],
+  });
+  const key = (on: Element | null | undefined, name: string, more: object = {}) =>
+    on?.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, ...more }));
+  const open = async (name: string, more: object = {}) => {
+    key(el.querySelector(".hta-header button"), name, more);
+    await drawn();
+    return el.querySelector<HTMLInputElement>(".hta-launcher input");
+  };
+  const type = async (input: HTMLInputElement | null, text: string) => {
+    if (input) input.value = text;
+    input?.dispatchEvent(new Event("input", { bubbles: true }));
+    await drawn();
+  };
+  const found = () => [...el.querySelectorAll(".hta-choice > :first-child")].map((c) => c.textContent);
+
+  let input = await open("/");
+  expect(found().slice(0, 3)).toEqual(["A", "B", "D"]); // what cannot answer comes last of the panels
+  await type(input, "what ");
+  expect(input?.value).toBe("what "); // the next word begins after the space that was typed
+  await type(input, "what g says");
+  expect(found()[0]).toBe("G");
+  key(input, "Enter");
+  expect([model.get("panels"), el.querySelector(".hta-launcher")]).toEqual([["g"], null]);
+
+  input = await open("k", { ctrlKey: true });
+  await type(input, "rank 1");
+  expect(found().slice(0, 2)).toEqual(["Rank 1", "Rank 12"]);
+  key(input, "ArrowDown");
+  await drawn();
+  expect(el.querySelector('[aria-selected="true"]')?.textContent).toBe("Rank 12");
+  key(input, "Enter");
+  expect(model.get("ranks")).toEqual([12]);
+
+  input = await open("/");
+  await type(input, "gemm");
+  const { call, method } = (model.sent.at(-1) as SentMessage).content as { call: string; method: string };
+  expect(method).toBe("find_names");
+  model.emit("msg:custom", { rpc: 1, call, result: ["void gemm<1>(int)"] }, []);
+  await drawn();
+  expect(found()).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
+  key(input, "ArrowDown");
+  await drawn();
+  key(input, "Enter");
+  expect(model.get("names")).toEqual(["void gemm<1>(int)"]);
+
+  input = await open("/");
+  await type(input, "whole job");
+  key(input, "Enter");
+  expect([model.get("ranks"), model.get("names")]).toEqual([[], []]);
+});
+
+it("finds words in any order and case", () => {
+  expect([mentions("LATE rank", "Rank", "is late"), mentions("late x", "late"), mentions("", "a")]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+});

@@ -1,0 +1,272 @@
+"""The first screen as a reader meets it: headline, bar, advice, evidence, of examples and of recordings.
+
+Reports have the same views as a notebook, and open in a second; what needs a kernel is in JupyterLab.
+"""
+
+import os
+import re
+from ast import literal_eval
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Playwright, expect
+
+from hta_widgets import Trace, TraceExplorer, examples
+from hta_widgets.errors import HtaWidgetsError
+from tests.browser.axe import serious_violations
+from tests.browser.lab import TIMELINE, Lab, chromium_page
+from tests.support import GPU_TRACES, SHARED_TRACES
+
+pytestmark = pytest.mark.browser
+
+RECORDINGS = SHARED_TRACES.parent / "recordings"
+FOLDERS = sorted(path for path in RECORDINGS.iterdir() if path.is_dir()) if RECORDINGS.is_dir() else []
+JOBS = [*examples.names(), *GPU_TRACES, *(f"recordings/{folder.name}" for folder in FOLDERS)]
+
+# as the mock's check has it
+LOOK = """(root) => {
+  const all = (name) => [...root.querySelectorAll(name)];
+  const box = (element) => element.getBoundingClientRect();
+  const segments = root.querySelector('.hta-segments');
+  const bar = segments && box(segments);
+  const parts = all('.hta-segments > .hta-seg').map(box);
+  const labels = all('.hta-labels li > span').map(box).sort((a, b) => a.left - b.left);
+  const edge = box(root).right;
+  const texts = all('.hta-story *, .hta-advice *').filter((element) =>
+    [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+  return {
+    hole: parts.length ? Math.max(...parts.map((part, at) =>
+      at ? part.left - parts[at - 1].right : part.left - bar.left), bar.right - parts.at(-1).right) : 0,
+    inARow: labels.every((label) => label.top === labels[0].top),
+    overlap: labels.some((label, at) => at && label.left < labels[at - 1].right),
+    over: all('.hta-story *, .hta-advice *').some((element) => box(element).right > edge + 1),
+    sizes: [...new Set(texts.map((element) => getComputedStyle(element).fontSize))].sort(),
+    cut: texts.some((element) => getComputedStyle(element).textOverflow === 'ellipsis'),
+    scrolls: document.documentElement.scrollWidth > innerWidth,
+    text: all('.hta-story, .hta-advice h3').map((element) => element.innerText).join(' '),
+  };
+}"""
+SIZES = {"11px", "13px", "20px"}
+HOUSE_WORDS = r"(?i)\b(?:replayed|clock: automatic|going from one kernel|a bound)\b"
+
+
+def path_of(job: str) -> Path:
+    if "/" not in job:
+        return Path(str(examples.path(job)))
+    path = SHARED_TRACES.parent / job if job.startswith("recordings/") else SHARED_TRACES / job
+    if not path.exists():
+        pytest.skip(f"{job!r} not found beside the folder of HTA_WIDGETS_TRACES")
+    return path
+
+
+def shot(page: Page, name: str) -> None:
+    if folder := os.environ.get("HTA_WIDGETS_SHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+@pytest.fixture(scope="module")
+def page(playwright: Playwright) -> Iterator[Page]:
+    with chromium_page(playwright) as page:
+        yield page
+
+
+def opened(page: Page, folder: Path, job: str) -> tuple[Locator, TraceExplorer]:
+    """A report of a job at rest."""
+    try:
+        trace = Trace.open(path_of(job))
+    except HtaWidgetsError as error:
+        pytest.skip(f"{job} is not one job: {error}")
+    explorer = TraceExplorer(trace, panels=[]).wait()
+    file = explorer.to_html(folder / "report.html", timeout=120)
+    page.goto(file.as_uri())
+    root = page.locator(".hta-explorer")
+    expect(root.locator(".hta-story h2")).to_be_visible(timeout=30_000)
+    expect(root.locator("[data-ready=true]")).to_be_visible(timeout=30_000)
+    return root, explorer
+
+
+def looks_right(root: Locator) -> dict[str, Any]:
+    seen: dict[str, Any] = root.evaluate(LOOK)
+    assert seen["hole"] <= 4
+    assert not (seen["inARow"] and seen["overlap"]), "labels overlap"
+    assert not seen["over"] and not seen["scrolls"]
+    assert set(seen["sizes"]) <= SIZES
+    assert not seen["cut"]
+    assert not re.findall(HOUSE_WORDS, seen["text"])
+    return seen
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, job: str) -> None:
+    page.set_viewport_size({"width": 1340, "height": 1000})
+    root, explorer = opened(page, tmp_path, job)
+    content = dict(explorer.parts)["story"].content
+    looks_right(root)
+    expect(root.locator(".hta-story h2")).to_have_text(content["headline"])
+    expect(root.locator(".hta-advice h3")).not_to_be_empty()
+    timeline = root.locator(TIMELINE)
+    height = root.locator(".hta-stage").bounding_box()
+    root.locator(".hta-checks button").first.focus()
+    first, last = explorer.trace.extent_ns
+    for at, advice in enumerate(content["advice"][:9]):
+        if not advice["places"]:
+            continue
+        page.keyboard.press(str(at + 1))
+        place = advice["places"][0]
+        expect(timeline).to_have_attribute("data-place", f"{place['start_ns']} {place['end_ns']}")
+        begin, end = literal_eval(f"({timeline.get_attribute('data-view')})".replace(" ", ","))
+        span = place["end_ns"] - place["start_ns"]
+        assert begin <= place["start_ns"] and place["end_ns"] <= end
+        if span <= 0.7 * (
+            last - first
+        ):  # what takes nearly all of the recording cannot have as much around it
+            assert 0.3 <= span / (end - begin) <= 0.7
+        assert root.locator(".hta-stage").bounding_box()["height"] == height["height"]  # type: ignore[index]
+        assert page.evaluate("document.activeElement !== document.body")
+        looks_right(root)
+    shot(page, f"story-{job.replace('/', '-')}")
+    explorer.close()
+
+
+@pytest.mark.parametrize("job", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"])
+@pytest.mark.parametrize("width", [700, 420])
+def test_it_fits_narrow_pages(page: Page, tmp_path: Path, job: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 1400})
+    root, explorer = opened(page, tmp_path, job)
+    root.locator("button.hta-seg").first.click()
+    looks_right(root)
+    rows = root.locator(".hta-labels li")
+    lefts = rows.evaluate_all("(rows) => rows.map((row) => row.getBoundingClientRect().left)")
+    assert len(set(lefts)) == 1  # a list
+    advice, lanes = root.locator(".hta-advice").bounding_box(), root.locator(TIMELINE).bounding_box()
+    assert advice and lanes and advice["y"] >= lanes["y"] + lanes["height"]
+    shot(page, f"story-{job}-{width}")
+    explorer.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_forms_differ_in_grey(page: Page, tmp_path: Path, scheme: Any) -> None:
+    page.set_viewport_size({"width": 1340, "height": 1000})
+    page.emulate_media(color_scheme=scheme)
+    root, explorer = opened(page, tmp_path, "inference_cuda_graphs")
+    assert not serious_violations(root.locator(".hta-story"))
+    assert not serious_violations(root.locator(".hta-advice"))
+    shot(page, f"story-{scheme}")
+    pictures = []
+    for form in ("simulated", "bound", "unknown", "hidden"):
+        page.evaluate(
+            """(form) => { const part = document.querySelector('button.hta-seg');
+              part.dataset.form = form; part.style.width = '60px'; part.style.filter = 'grayscale(1)'; }""",
+            form,
+        )
+        pictures.append(root.locator("button.hta-seg").first.screenshot())
+    assert len(set(pictures)) == 4
+    page.emulate_media(color_scheme="light")
+    explorer.close()
+
+
+def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1340, "height": 1000})
+    root, explorer = opened(page, tmp_path, "ddp_4ranks")
+    late = dict(explorer.parts)["story"].content["advice"][0]
+    assert late["ranks"] == [2, 3]
+    root.locator("button.hta-seg").first.click()
+    expect(root.locator(TIMELINE)).to_have_attribute("data-ranks", "2 3")
+    cause = root.locator(TIMELINE).get_attribute("data-cause")
+    begin, end = map(int, (cause or "").split())
+    place = late["places"][0]
+    shared = min(end, place["end_ns"]) - max(begin, place["start_ns"])
+    assert shared >= 0.5 * (place["end_ns"] - place["start_ns"])
+    explorer.close()
+
+
+CELL = """
+from hta_widgets import Scope, TraceExplorer, examples
+from hta_widgets.analysis.findings.story import story
+explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
+explorer
+"""
+STORY = "dict(explorer.parts)['story']"
+SCRUBBER = "dict(explorer.parts)['timeline']"
+
+
+@pytest.fixture(scope="module")
+def live(lab: Lab) -> Iterator[Lab]:
+    lab.page.set_viewport_size({"width": 1440, "height": 900})
+    lab.open_code(CELL, name="story.ipynb")
+    expect(lab.page.locator(".hta-story h2")).to_be_visible(timeout=60_000)
+    expect(lab.page.locator("[data-ready=true]")).to_be_visible(timeout=60_000)
+    yield lab
+    lab.expect_no_errors()
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def root(live: Lab) -> Locator:
+    live.kernel(f"({STORY}.set_trait('shown', -1), explorer.selection.clear())")
+    live.expect_kernel(f"{STORY}.status == 'idle' and not {STORY}.content['narrowed']", True)
+    return live.page.locator(".hta-explorer")
+
+
+def test_a_selected_step_rescopes_all_numbers_and_one_click_goes_back(live: Lab, root: Locator) -> None:
+    root.locator(".hta-step-strip button").filter(has_text="11").click()
+    live.expect_kernel("explorer.selection.iterations", (11,))
+    expect(root.locator(".hta-scope")).to_contain_text("step 11")
+    told = literal_eval(live.kernel("story(explorer.trace, Scope(iterations=(11,))).as_dict()"))
+    expect(root.locator(".hta-story h2")).to_have_text(told["headline"])
+    assert told["headline"].startswith("Step 11: ")
+    for number, advice in enumerate(told["advice"]):
+        name = f"Finding {number + 1}: {advice['noun']}, {advice['label']}"
+        expect(root.get_by_role("button", name=name)).to_be_visible()
+    root.get_by_role("button", name="Whole job ×").click()
+    live.expect_kernel("explorer.selection.iterations", ())
+    expect(root.locator(".hta-scope")).to_contain_text("all 4 ranks, 4 steps")
+    root.locator(".hta-rank-grid button").nth(2).click()
+    expect(root.locator(".hta-scope")).to_contain_text("rank 2 of 4")
+    expect(root.locator(".hta-scope")).to_have_attribute("data-narrowed", "true")
+
+
+def test_showing_selects_nothing_and_escape_brings_back_what_was_visible(live: Lab, root: Locator) -> None:
+    live.kernel(f"setattr({SCRUBBER}, 'view', (0, 30_000_000))")
+    live.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
+    before = literal_eval(live.kernel("explorer.selection.to_dict()"))
+    segment = root.locator("button.hta-seg").first
+    segment.focus()
+    live.page.keyboard.press("ArrowRight")
+    expect(root.locator("button.hta-seg").nth(1)).to_be_focused()
+    live.page.keyboard.press("Enter")
+    live.expect_kernel(f"{STORY}.shown", 1)
+    expect(root.locator(".hta-advice h3")).to_have_text("Data loader")
+    expect(root.locator(TIMELINE)).to_have_attribute("data-place", re.compile(r"\d+ \d+"))
+    place = literal_eval(live.kernel(f"{STORY}.content['advice'][1]['places'][0]"))
+    live.expect_kernel(
+        f"{SCRUBBER}.view[0] <= {place['start_ns']} < {place['end_ns']} <= {SCRUBBER}.view[1]", True
+    )
+    live.page.keyboard.press(".")
+    expect(root.locator(".hta-advice-place")).to_contain_text("place 2 of 4")
+    live.page.keyboard.press("Escape")
+    live.expect_kernel(f"{STORY}.shown", -1)
+    live.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
+    live.expect_kernel("explorer.selection.to_dict()", before)
+    expect(root.locator("button.hta-seg").nth(1)).to_be_focused()
+
+
+def test_a_clicked_slice_takes_the_place_of_the_advice_and_gives_it_back(live: Lab, root: Locator) -> None:
+    live.kernel("setattr(explorer.selection, 'focus', (0, 100))")
+    expect(root.locator(".hta-advice")).to_be_hidden()
+    expect(root.locator(".hta-inspector")).to_be_visible()
+    root.get_by_role("button", name="‹ Findings").click()
+    live.expect_kernel("explorer.selection.focus", None)
+    expect(root.locator(".hta-advice")).to_be_visible()
+    live.shot("story-lab")
+
+
+def test_what_was_checked_opens_and_closes(live: Lab, root: Locator) -> None:
+    root.get_by_role("button", name="2 findings · 35 checks clean").click()
+    checked = root.locator(".hta-checked")
+    expect(checked.locator("li")).to_have_count(35)
+    live.page.keyboard.press("Escape")
+    expect(checked).to_have_count(0)
+    live.expect_kernel(f"{STORY}.shown", -1)
