@@ -46,6 +46,7 @@ class _Reading:
         self._number_of_stack: dict[tuple[str, ...], int] = {}
         self._stack_of_list: dict[int, int] = {}
         self._frames: dict[int, str] = {}
+        self._gathered: tuple[Int64, tuple[Int64, Int64, npt.NDArray[np.int8], Int64]] | None = None
 
     def tables(self) -> Tables | None:
         segments_list, traces = (
@@ -92,16 +93,24 @@ class _Reading:
         found = np.full(len(containers), NULL, np.int64)
         if not len(containers):
             return found
-        counts = self.starts[containers + 1] - self.starts[containers]
-        row = np.repeat(np.arange(len(containers)), counts)
-        before = np.cumsum(counts) - counts
-        at = np.arange(len(row)) - before[row] + self.starts[containers][row]
-        item_key, item_kind, item_value = self.key[at], self.kind[at], self.value[at]
+        row, item_key, item_kind, item_value = self._items_of(containers)
         allowed = (item_kind == kind) if kind is not None else (item_kind > NONE) & (item_kind < TEXT)
         for key in reversed(keys):
             chosen = (item_key == self.graph.code(key)) & allowed
             found[row[chosen]] = item_value[chosen]
         return found
+
+    def _items_of(self, containers: Int64) -> tuple[Int64, Int64, npt.NDArray[np.int8], Int64]:
+        """The items of many dicts: the place of the dict, key, kind and value of each. The last are cached,
+        since all columns of a table ask for the same ones.
+        """
+        if self._gathered is None or self._gathered[0] is not containers:
+            counts = self.starts[containers + 1] - self.starts[containers]
+            row = np.repeat(np.arange(len(containers)), counts)
+            before = np.cumsum(counts) - counts
+            at = np.arange(len(row)) + (self.starts[containers] - before)[row]
+            self._gathered = containers, (row, self.key[at], self.kind[at], self.value[at])
+        return self._gathered[1]
 
     def texts(self, containers: Int64, key: str) -> npt.NDArray[np.object_]:
         """The text under a key in each of many dicts; "" where it has none."""
