@@ -271,7 +271,7 @@ def _store_number(state: State, value: Number, j: int, row: int) -> None:
         _put_float(state, j, row, np.float64(value))
 
 
-@outline
+@inline
 def _annotation(state: State, text: Text, start: int, stop: int, generation: Number, row: int) -> bool:
     """Read an argument of an event (DebugAnnotation)."""
     key = NONE
@@ -330,7 +330,7 @@ def _annotation(state: State, text: Text, start: int, stop: int, generation: Num
 # ---- events
 
 
-@outline
+@inline
 def _new_row(state: State, kind: int, time: Number) -> int:
     row = state.numbers[ROWS]
     state.numbers[ROWS] = row + 1
@@ -410,7 +410,7 @@ def _legacy(state: State, text: Text, start: int, stop: int, generation: Number,
     return True
 
 
-@outline
+@inline
 def _track_event(state: State, text: Text, start: int, stop: int, slot: int, time: Number) -> bool:
     row = _new_row(state, 0, time)
     generation = state.places[slot, GENERATION]
@@ -885,7 +885,7 @@ def _snapshot(state: State, text: Text, start: int, stop: int, slot: int) -> boo
     return True
 
 
-@outline
+@inline
 def _boottime(state: State, slot: int, clock: Number, time: Number) -> Number:
     if clock == 0:
         clock = state.places[slot, DEFAULT_CLOCK]
@@ -907,7 +907,7 @@ def _boottime(state: State, slot: int, clock: Number, time: Number) -> Number:
 # ---- packets
 
 
-@outline
+@inline
 def _has_room(state: State, n: int, counters: int) -> bool:
     """Whether whatever a packet of n bytes holds fits, `counters` of them those of a device."""
     entries = n + 512  # a text takes three bytes, and so does an id or a message
@@ -922,7 +922,7 @@ def _has_room(state: State, n: int, counters: int) -> bool:
     )
 
 
-@outline
+@inline
 def _packet(state: State, text: Text, start: int, stop: int) -> int:
     """Read a packet (TracePacket): ALL, NO_ROOM, BROKEN if it is malformed, or COMPRESSED."""
     time = np.int64(0)
