@@ -7,7 +7,7 @@ from docs import comparison_pages
 from hta_widgets import analysis, edits, errors, examples
 
 # What `hta_widgets.__all__` offers from a package other than these answers under HTA's names.
-PACKAGES = {"trace": "traces", "widgets": "widgets"}
+PACKAGES = {"trace": "traces", "memory_snapshot": "traces", "widgets": "widgets"}
 
 
 def fill_in(markdown: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay import edits
     from hta_widgets.hta.trace_analysis import TraceAnalysis
     from hta_widgets.hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
+    from hta_widgets.memory_snapshot.snapshot import MemorySnapshot
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
     from hta_widgets.widgets.breadcrumb import Breadcrumb
@@ -47,6 +48,7 @@ __all__ = [
     "IterationSelector",
     "JobView",
     "LabeledTrace",
+    "MemorySnapshot",
     "RankSelector",
     "Scope",
     "Selection",
@@ -72,6 +74,7 @@ _MODULES = {
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
     "JobView": "hta_widgets.widgets.job_view",
     "LabeledTrace": "hta_widgets.hta.trace_diff",
+    "MemorySnapshot": "hta_widgets.memory_snapshot.snapshot",
     "RankSelector": "hta_widgets.widgets.rank_selector",
     "Scope": "hta_widgets.trace.scope",
     "Selection": "hta_widgets.widgets.selection",

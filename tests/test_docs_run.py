@@ -25,6 +25,7 @@ from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.cli import main
 from hta_widgets.errors import MissingDataError
+from tests.memory_snapshot.allocator import MB, Allocator, write
 from tests.support import ROOT
 
 pytestmark = pytest.mark.slow
@@ -110,6 +111,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         packed = examples.path("gpt2_ddp") / f"rank-{rank}.pt.trace.json.gz"
         shutil.copy(packed, tmp_path / f"{name}.gz")
         (tmp_path / name).write_bytes(gzip.decompress(packed.read_bytes()))
+    allocator = Allocator(100 * MB)
+    allocator.alloc(30 * MB, "model.py:3:forward")
+    write(tmp_path / "snapshot.pickle", allocator)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)  # hta-widgets itself
     return tmp_path

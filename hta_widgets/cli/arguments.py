@@ -252,6 +252,22 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     command.add_argument("--allow-urls", action="store_true", help="also open URLs, with your credentials")
     _add_behaviour(command)
 
+    what = "what a memory snapshot of PyTorch holds, who asked for it, and why memory ran out"
+    command = commands.add_parser("memory", help=what, description=f"Tell {what}.")
+    command.add_argument("paths", metavar="PATH", nargs=1, help="a file of torch.cuda.memory._dump_snapshot")
+    command.add_argument(
+        "--by",
+        choices=("line", "module", "stack", "annotation"),
+        default="line",
+        help="what memory belongs to (default: the line of code that is not PyTorch's own)",
+    )
+    command.add_argument(
+        "--top", metavar="N", type=_typed(_count), default=10, help="maximum number of rows (default: 10)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_behaviour(command)
+    _add_output(command)
+
     what = "compile now what the first answers on a machine would otherwise wait for"
     command = commands.add_parser("warm-up", help=what, description=f"{what.capitalize()}.")
     _add_behaviour(command)

@@ -5,6 +5,8 @@ It asks every question about bundled examples, and leaves what that compiles whe
 
 from __future__ import annotations
 
+import io
+import pickle
 import sys
 import time
 import warnings
@@ -24,9 +26,11 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
 from hta_widgets.errors import MissingDataError
+from hta_widgets.memory_snapshot.pickles import read_pickle
 from hta_widgets.timeline import Pyramid, build_lanes, outline
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.raw import RawTrace
+from hta_widgets.trace.reader.scanner import scan
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["STEPS", "run"]
@@ -53,6 +57,14 @@ def _read() -> None:
     trace = _open("single_gpu_dataloader_stall")
     trace.events()
     RawTrace.read(trace.rank(trace.ranks[0]).path)
+
+
+def _read_others() -> None:
+    """Other formats: begins and ends of slices in order and not, what is no packet, and a pickle."""
+    slices = ("0a0640015a024801", "0a0640025a024802", "0a0640045a024801", "0a0640035a024802", "ff")
+    scan(io.BytesIO(bytes.fromhex("".join(slices))))
+    scan(io.BytesIO(bytes.fromhex("".join(slices[:2]))))
+    read_pickle(np.frombuffer(pickle.dumps({"segments": [1.5]}), np.uint8))
 
 
 def _draw() -> None:
@@ -99,6 +111,7 @@ def _compare() -> None:
 
 STEPS: Final[dict[str, Callable[[], None]]] = {
     "reading": _read,
+    "reading other formats": _read_others,
     "the timeline": _draw,
     "analyses": _analyse,
     "replays": _replay,

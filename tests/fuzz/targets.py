@@ -21,6 +21,7 @@ from hta_widgets.trace.reader import columns, scanner
 from hta_widgets.trace.reader.blocks import Block, BlockReader
 from hta_widgets.trace.reader.sealed import DamagedFileError
 from hta_widgets.trace.reader.table import EventTable
+from tests.fuzz.formats import packets, snapshots
 from tests.fuzz.mutators import document, mutate, packed, value
 from tests.fuzz.oracle import differences, events_of, looks_like_a_trace
 
@@ -199,9 +200,14 @@ def messages(seed: int) -> str:
 
 TARGETS: dict[str, Callable[[int], str]] = {
     "reading": reading,
+    "packets": packets,
+    "snapshots": snapshots,
     "caching": caching,
     "messages": messages,
     "loading": loading,
     "opening": opening,
 }
-OF_A_THOUSAND = {"reading": 560, "caching": 200, "messages": 237, "loading": 2, "opening": 1}
+OF_A_THOUSAND = {
+    "reading": 440, "packets": 120, "snapshots": 40, "caching": 200, "messages": 197, "loading": 2,
+    "opening": 1,
+}  # fmt: skip

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
     ("target", "inputs", "outcomes"),
     [
         ("reading", 1500, {"accepted and equal", "accepted, no JSON", "refused"}),
+        ("packets", 600, {"accepted", "refused"}),
+        ("snapshots", 200, {"accepted", "refused"}),
         ("caching", 500, {"refused"}),
         ("messages", 300, {"answered", "refused", "set"}),
         ("loading", 20, {"told"}),

@@ -261,8 +261,10 @@ def test_files_of_other_kinds_are_named_by_their_content(tmp_path: Path) -> None
 
 
 def test_a_folder_without_a_trace_says_what_lies_there(tmp_path: Path) -> None:
-    (tmp_path / "a.pftrace").write_bytes(bytes.fromhex("0a1250015801") + bytes(range(16)))
-    with pytest.raises(TraceNotFoundError, match=r"a\.pftrace is a Perfetto trace .*export_chrome_trace"):
+    (tmp_path / "a.nsys-rep").write_bytes(b"\0\1\2\3")
+    with pytest.raises(
+        TraceNotFoundError, match=r"a\.nsys-rep is a report of Nsight Systems.*export_chrome_trace"
+    ):
         opened(tmp_path)
 
 

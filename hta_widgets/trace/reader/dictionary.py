@@ -136,21 +136,28 @@ class Dictionary:
 
     def grow(self) -> None:
         """Enlarge whatever was too small for the string that did not fit."""
+        self.reserve(1, int(self.entries.used[WANTED]))
+
+    def reserve(self, more: int, text_bytes: int) -> None:
+        """Make room for `more` strings of `text_bytes` in total."""
         old = self.entries
-        count, used_bytes, wanted = old.used.tolist()
-        if 2 * (count + 1) > old.slot_code.size or count >= old.offset.size:
-            slot_hash = np.zeros(4 * old.slot_hash.size, np.uint64)
-            slot_code = np.full(slot_hash.size, -1, np.int32)
+        count, used_bytes = old.used[:WANTED].tolist()
+        slots = old.slot_code.size
+        while 2 * (count + more) > slots:
+            slots *= 4
+        if slots > old.slot_code.size:
+            slot_hash = np.zeros(slots, np.uint64)
+            slot_code = np.full(slots, -1, np.int32)
             fill_slots(old, slot_hash, slot_code)
-            more = np.zeros(slot_hash.size // 2 - old.offset.size, np.int64)
+            blank = np.zeros(slots // 2 - old.offset.size, np.int64)
             self.entries = self.entries._replace(
                 slot_hash=slot_hash,
                 slot_code=slot_code,
-                offset=np.concatenate([old.offset, more]),
-                length=np.concatenate([old.length, more]),
+                offset=np.concatenate([old.offset, blank]),
+                length=np.concatenate([old.length, blank]),
             )
-        if used_bytes + wanted + PADDING > old.text.size:
-            text = np.zeros(2 * (old.text.size + wanted), np.uint8)
+        if used_bytes + text_bytes + PADDING > old.text.size:
+            text = np.zeros(2 * (old.text.size + text_bytes), np.uint8)
             text[:used_bytes] = old.text[:used_bytes]
             self.entries = self.entries._replace(text=text)
 

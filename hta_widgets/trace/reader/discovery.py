@@ -20,7 +20,7 @@ from hta_widgets.trace.reader.remote import RemoteFile
 from hta_widgets.trace.reader.remote_errors import shown
 from hta_widgets.trace.reader.stated import MOST_RANKS
 
-ENDINGS = (".json", ".gz", ".zst")
+ENDINGS = (".json", ".gz", ".zst", ".pftrace", ".perfetto-trace")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 # The profiler of Ascend writes many files of JSON around its trace, msprof the same events once more.

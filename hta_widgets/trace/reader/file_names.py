@@ -29,7 +29,8 @@ _COORDINATE = re.compile(r"(?:^|[-_.])(dp|pp|dcp|pcp|cp|tp|ep)[-_]?(\d{1,4})(?!\
 # From the outermost to the innermost, as the frameworks number ranks. Ranks of `cp` and `ep` divide those of
 # `dp` and `tp` anew: they tell files apart only where these do not.
 _GRID = ("dp", "pp", "tp", "cp", "pcp", "dcp", "ep")
-_NUMBER = re.compile(r"(?:^|[-_.])(\d{1,6})(?:\.\d{10,19})?(?:\.pt)?(?:\.trace)?\.json", re.IGNORECASE)
+_ENDING = r"(?:\.\d{10,19})?(?:\.pt)?(?:\.trace)?\.(?:json|pftrace)"
+_NUMBER = re.compile(r"(?:^|[-_.])(\d{1,6})" + _ENDING, re.IGNORECASE)
 # torch.profiler's handler writes worker.nanoseconds.pt.trace.json, SGLang seconds first; others a date.
 _TIMES = (
     re.compile(r"(?<![\d.])\d{10,19}(?:\.\d{1,9})?(?!\d)"),

@@ -12,7 +12,6 @@ HEAD_BYTES: Final = 1 << 16
 """How much of a file tells what it is."""
 
 _RECORD = "record with torch.profiler.profile(...) and export_chrome_trace('trace.json')"
-_TRACE_PACKET_TAGS: Final = frozenset(b"\x18\x32\x40\x50\x5a\x62\x68\x8a\xd0\xda\xe2")
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
 
 
@@ -41,7 +40,7 @@ _PICKLES: Final = (
         (b"device_traces", b"segments"),
         Foreign(
             "a memory snapshot of PyTorch (pickle)",
-            "view it at pytorch.org/memory_viz; for memory over time here, record with profile_memory=True",
+            "open it with hta-widgets memory, or MemorySnapshot.open",
         ),
     ),
     (
@@ -66,7 +65,10 @@ _OBJECTS: Final = (
     (re.compile(rb'"rocprofiler-sdk-tool"'), Foreign("results of rocprofv3 (JSON)", _RECORD)),
     (
         re.compile(rb'"device_traces"|"segments"\s*:\s*\['),
-        Foreign("a memory snapshot of PyTorch (JSON)", "view it at pytorch.org/memory_viz"),
+        Foreign(
+            "a memory snapshot of PyTorch (JSON)",
+            "save a pickle: torch.cuda.memory._dump_snapshot('snapshot.pickle')",
+        ),
     ),
     (
         re.compile(
@@ -122,14 +124,8 @@ def _protobuf(head: bytes, name: str) -> Foreign | None:
         return Foreign("a Chakra execution trace (protobuf)", _EXECUTION_TRACE.remedy)
     if re.match(rb"\n\x04\x08.\x10", head, re.DOTALL):
         return Foreign("a profile of pprof (protobuf)", _RECORD)
-    after_length = re.match(rb"\n[\x80-\xff]*[\x00-\x7f](.)", head, re.DOTALL)
-    if name.endswith((".pftrace", ".perfetto-trace", ".perfetto")) or (
-        after_length and after_length[1][0] in _TRACE_PACKET_TAGS
-    ):
-        return Foreign(
-            "a Perfetto trace (protobuf)",
-            "export JSON instead, export_chrome_trace('trace.json'), or convert it: traceconv json",
-        )
+    if name.endswith((".pftrace", ".perfetto-trace")):
+        return Foreign("no Perfetto trace, though it is named like one", "export it again")
     return None
 
 

@@ -22,6 +22,7 @@ from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.head import HeadSearch
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
+from hta_widgets.trace.reader.perfetto.head import is_perfetto
 from hta_widgets.trace.reader.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
 from hta_widgets.trace.reader.source import Source
 from hta_widgets.whole_files import replacing
@@ -205,6 +206,8 @@ def _first_event(path: str, text: Text) -> tuple[int, bool]:
     """(where the events begin, just past the bracket; whether the file is a bare array)."""
     size = len(text) - PADDING
     opening = text[: min(_BLOCK, size)].tobytes()
+    if is_perfetto(opening):
+        raise TraceFormatError(path, "a Perfetto trace: copies with changes are made of JSON only", 0)
     if opening.removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
         return opening.index(b"[") + 1, True
     search = HeadSearch()

@@ -1,4 +1,4 @@
-"""Reads one trace file: head, events, tail.
+"""Reads one trace file: head, events, tail; `perfetto` reads those that are not JSON.
 
 The head (everything up to the `traceEvents` bracket) and the tail (everything after it) are metadata; the
 events between them go through `ColumnScanner` block by block.  If an event is not JSON, the scanner looks for
@@ -9,6 +9,7 @@ events.  `EventTable.problems` lists all of this.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from hta_widgets.errors import ForeignFileError, TraceFormatError, out_of_memory
 from hta_widgets.jit import compiled
@@ -27,9 +28,13 @@ from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, foreign_json
 from hta_widgets.trace.reader.head import HeadSearch, second_key
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
+from hta_widgets.trace.reader.perfetto.head import is_perfetto
 from hta_widgets.trace.reader.source import Source, TraceSource, describe
 from hta_widgets.trace.reader.stated import in_words, unusable
 from hta_widgets.trace.reader.table import EventTable, Problem
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.reader.perfetto.reading import PacketReading
 
 Progress = Callable[[int, int | None], None]
 
@@ -63,10 +68,11 @@ def scan(
         Source(source) as opened,
         BlockReader(opened, block_bytes) as blocks,
     ):
-        columns = ColumnScanner(tuple(extra_args), blocks.block_bytes, blocks.text_bytes)
-        reading = _Reading(opened.path, columns)
+        reading: _Reading | PacketReading | None = None
         try:
             for block in blocks:
+                if reading is None:
+                    reading = _reading(opened.path, block, blocks, tuple(extra_args))
                 text = block.offset + block.stop
                 reading.feed(block)
                 if progress is not None:
@@ -80,7 +86,19 @@ def scan(
             raise TraceFormatError(
                 error.path, f"{opened.damage}; nothing before it is a trace", None
             ) from error
+        assert reading is not None  # even an empty file is a block
         return reading.finish(opened.damage)
+
+
+def _reading(
+    path: str, first: Block, blocks: BlockReader, extra_args: tuple[str, ...]
+) -> _Reading | PacketReading:
+    """What reads a file that begins with this block."""
+    if is_perfetto(first.text[first.start : min(first.stop, first.start + HEAD_BYTES)].tobytes()):
+        from hta_widgets.trace.reader.perfetto.reading import PacketReading
+
+        return PacketReading(path, extra_args)
+    return _Reading(path, ColumnScanner(extra_args, blocks.block_bytes, blocks.text_bytes))
 
 
 def is_compiled() -> bool:

@@ -1,0 +1,1 @@
+"""Snapshots of a simulated allocator, whose peak, owners and fragmentation are known."""
