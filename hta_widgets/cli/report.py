@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath
 from time import sleep
 from typing import Any
 
+from hta_widgets.analysis.evidence.document import evidence
+from hta_widgets.analysis.evidence.markdown import markdown
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
 from hta_widgets.cli.opening import client_of, open_trace, reading, scope_of, source_of, warn_of_failed
 from hta_widgets.cli.output import check_writable, write_bytes, write_lines
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.report.excel import whole_run
-from hta_widgets.report.markdown import to_markdown
 from hta_widgets.short_paths import paths_as
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
-from hta_widgets.widgets.loading_part import name_of
 from hta_widgets.widgets.panels import available_panels
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
@@ -50,8 +49,8 @@ def run(arguments: Namespace) -> Exit:
     if (ending := _ending(arguments.output)) in _OF_TRACE:
         trace = open_trace(arguments)
         cut = paths_as(arguments.shown_paths, [source_of(arguments)])
-        scope, name = scope_of(arguments, trace), name_of(source_of(arguments))
-        content = whole_run(trace, scope, cut) if ending == ".xlsx" else _markdown(trace, scope, name, cut)
+        scope = scope_of(arguments, trace)
+        content = whole_run(trace, scope, cut) if ending == ".xlsx" else _markdown(trace, scope)
         write_bytes(arguments.output, content, text=False)
         write_lines("-", [printable(arguments.output)])
         return Exit.FINE
@@ -81,9 +80,9 @@ def _ending(output: str) -> str:
     return ending
 
 
-def _markdown(trace: Trace, scope: Scope, name: str, cut: Callable[[str], str]) -> bytes:
-    text = to_markdown(trace, scope, title=name or "Trace", cut=cut)
-    return text.encode("utf-8", "backslashreplace")
+def _markdown(trace: Trace, scope: Scope) -> bytes:
+    """The page of `diagnose`."""
+    return markdown(evidence(trace, scope)).encode("utf-8", "backslashreplace")
 
 
 def _opened(arguments: Namespace) -> TraceExplorer:

@@ -372,29 +372,6 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         self.wait()
         return to_excel(self.trace, path, self.selection.scope, cut)
 
-    def to_markdown(self, *, paths: Paths = "short") -> str:
-        """The findings about the current selection as Markdown: for an issue, a chat, a pull request.
-
-        The headline, a table of what each finding costs and what its change saves, and what to do. Waits
-        until the trace is loaded.
-
-        Args:
-            paths: as for `to_html`.
-
-        Raises:
-            ValueError: `paths` is another word.
-        """
-        cut = paths_as(paths, [self._source])
-        from hta_widgets.report import to_markdown
-        from hta_widgets.widgets.snapshot import words
-
-        facts = [describe(self.trace)]
-        if (selected := words(self.selection)) != words(Selection()):
-            facts.append(selected)
-        return to_markdown(
-            self.trace, self.selection.scope, title=self._name or "Trace", facts=facts, cut=cut
-        )
-
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook.
 
