@@ -7,7 +7,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from tests.claims.job import Job, PlainRank, Record, Window, length, of_rank, overlap, union
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.idle import CALLS, the_rank
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
@@ -40,7 +41,7 @@ def labelled(name: str) -> tuple[str, int, int] | None:
     return None
 
 
-@of_rank
+@memoize_per_rank()
 def steps(rank: PlainRank) -> list[Step]:
     """The steps in order; of annotations in annotations the inner one."""
     marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
@@ -65,7 +66,7 @@ def leading(work: list[Record]) -> list[Record]:
     return [each for each in work if each.stream == busiest and "DtoH" not in each.name] or work
 
 
-@of_rank
+@memoize_per_rank()
 def between(rank: PlainRank) -> list[Window]:
     """When the device does nothing between two steps."""
     gaps = [(one.end, after.start) for one, after in pairwise(steps(rank)) if one.end < after.start]
