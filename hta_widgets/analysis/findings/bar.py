@@ -14,7 +14,8 @@ import pandas as pd
 
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
-from hta_widgets.analysis.findings.nouns import NOUNS, Class
+from hta_widgets.analysis.findings.rule import LostAs
+from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
@@ -28,7 +29,7 @@ __all__ = ["CLASSES", "Form", "Part", "Whole", "bar", "whole_of_step"]
 
 Form = Literal["simulated", "bound", "unknown", "hidden", "rest"]
 
-CLASSES: Final[tuple[Class, ...]] = get_args(Class)
+CLASSES: Final[tuple[LostAs, ...]] = get_args(LostAs)
 _EXPOSED: Final = ", exposed=True"
 _OF_DEVICES: Final = CLASSES[:4]
 _COLUMNS: Final = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
@@ -48,7 +49,7 @@ class Part:
 
     ns: int
     form: Form
-    lost_as: Class
+    lost_as: LostAs
     finding: int = -1
 
 
@@ -64,7 +65,7 @@ class Whole:
 
     ns: int
     per_step: bool
-    split: Mapping[Class, int]
+    split: Mapping[LostAs, int]
 
 
 def whole_of_step(inputs: Inputs) -> Whole | None:
@@ -94,7 +95,7 @@ def _of_hosts(inputs: Inputs) -> Whole | None:
     return Whole(ns, bool(counts), {"host": ns}) if ns else None
 
 
-def whole_parts(parts: Mapping[Class, float], total: int) -> dict[Class, int]:
+def whole_parts(parts: Mapping[LostAs, float], total: int) -> dict[LostAs, int]:
     """Parts as whole nanoseconds that add up to a total; the largest remainders are rounded up."""
     names = list(parts)
     values = np.maximum([parts[name] for name in names], 0.0)
@@ -162,10 +163,10 @@ def _of_host(row: pd.Series) -> bool:
     return _EXPOSED in row["edits"]
 
 
-def class_of(row: pd.Series) -> Class:
+def class_of(row: pd.Series) -> LostAs:
     """The class of the time that a finding costs."""
-    noun = NOUNS.get(row["topic"])
-    return noun.lost_as if noun else "compute"
+    rule = BY_TOPIC.get(row["topic"])
+    return rule.lost_as if rule else "compute"
 
 
 def _rank(rows: Sequence[pd.Series], together: Sequence[int]) -> int | None:
@@ -180,7 +181,7 @@ def _saving(row: pd.Series, at: int, ns: int) -> Part:
     return Part(ns, form, class_of(row), at)
 
 
-def _take(left: dict[Class, int], lost_as: Class, ns: int) -> None:
+def _take(left: dict[LostAs, int], lost_as: LostAs, ns: int) -> None:
     """Take what is saved from its class, and what that does not hold from what else there is most of."""
     for name in (*({lost_as} & left.keys()), *sorted(left, key=lambda name: -left[name])):
         taken = min(ns, left[name])

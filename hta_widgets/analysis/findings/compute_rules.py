@@ -124,6 +124,9 @@ RULES = (
         topic="layout_transposes",
         question=MAIN_QUESTION,
         title="Turning the layout of tensors around",
+        label="Layout changes",
+        cause="changes of tensor layout",
+        lost_as="compute",
         judge=_judge(
             _LAYOUT,
             NOTE_PCT,
@@ -139,6 +142,9 @@ RULES = (
         topic="tensor_copies",
         question=MAIN_QUESTION,
         title="Copying and casting tensors",
+        label="Tensor copies",
+        cause="copies and casts of tensors",
+        lost_as="compute",
         judge=_judge(
             _COPIES,
             5.0,

@@ -62,10 +62,13 @@ _GRAPH_CAPTURE = _of_recording(
 )
 _UNREAD_FILES = _of_recording("unread_files", "Files that could not be read")
 _EARLIER_WORK = _of_recording("earlier_work", "Work launched before the recording")
-_START_UP = Rule(
+START_UP = Rule(
     topic="start_up",
     question=MAIN_QUESTION,
     title="Starting up",
+    label="Start-up",
+    cause="start-up",
+    lost_as="idle",
     judge=lambda inputs: None,
     no_change="it is no part of a steady step",
 )
@@ -208,7 +211,7 @@ def start_up(inputs: Inputs) -> Found | None:
         advice = "Nothing to do for the steady state; to see it alone, record after the warm-up."
         evidence = replace(_of_start_up(inputs, windows), iteration=iterations[0])
         finding = Finding(spent, 0.0, text, advice, "idle_breakdown", evidence, severity="note")
-        return Found(_START_UP, finding)
+        return Found(START_UP, finding)
     if inputs.settled_ns is not None:
         return _settled(inputs)
     frame = inputs.idle_at_all
@@ -235,7 +238,7 @@ def start_up(inputs: Inputs) -> Found | None:
         lost=inputs.when(windows, lambda rank: inputs.start_up[rank].idle & inputs.judged_time(rank)),
         title=_title_of(longest),
     )
-    return Found(_START_UP, finding)
+    return Found(START_UP, finding)
 
 
 def _settled(inputs: Inputs) -> Found:
@@ -259,7 +262,7 @@ def _settled(inputs: Inputs) -> Found:
     what = brief(short_place(first.about)) if first.about else "code"
     what = {"compiler": "compiling ", "first": "the first call of "}.get(first.kind, "") + what
     return Found(
-        replace(_START_UP, role="aside"),
+        replace(START_UP, role="aside"),
         Finding(
             cost,
             share,

@@ -23,6 +23,7 @@ __all__ = [
     "SAVING_QUESTION",
     "Change",
     "Found",
+    "LostAs",
     "Role",
     "Rule",
     "always",
@@ -48,6 +49,7 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeErro
 """What a rule raises only by a fault of its own: it costs the answer of that rule, not the others."""
 
 Role = Literal["cause", "work", "doubt", "aside", "recording", "memory"]
+LostAs = Literal["compute", "communication", "memory", "idle", "host"]
 
 
 GETS_AHEAD = "That is more than the cost: further ahead of the device, the host is late less often later on."
@@ -101,6 +103,9 @@ class Rule:
         topic: its identifier.
         question: what is unknown where the data for it is missing.
         title: a noun phrase that can be the subject of "costs 5 % of the time".
+        label: over its part of the bar, in three words at most; "" is the title.
+        cause: in a headline, behind a colon or "and"; "" is the title.
+        lost_as: the class of the time that it costs.
         judge: finds it, or None; raises `MissingDataError` where the recording cannot tell.
         role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
             work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
@@ -120,6 +125,9 @@ class Rule:
     question: str
     title: str
     judge: Callable[[Inputs], Finding | None]
+    label: str = ""
+    cause: str = ""
+    lost_as: LostAs = "compute"
     role: Role = "cause"
     general: bool = False
     applies: Callable[[Inputs], bool] = always

@@ -40,9 +40,10 @@ from hta_widgets.analysis.findings import (
     turn_rules,
     verdict_rules,
 )
+from hta_widgets.analysis.findings.recording_rules import START_UP
 from hta_widgets.analysis.findings.rule import Rule
 
-__all__ = ["RULES"]
+__all__ = ["BY_TOPIC", "RULES"]
 
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
@@ -80,3 +81,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *verdict_rules.RULES,
     *memory_rules.RULES,
 )
+
+BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP)}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.nouns import NOUNS, Class
+from hta_widgets.analysis.findings.rule import LostAs
+from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.formatting import duration
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Place:
     cause: tuple[int, int] | None = None
 
 
-def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[Place]:
+def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: LostAs) -> list[Place]:
     """The places of a row of `overview`, one after the other; none where it is about no time in particular.
 
     Of the places nearly as long as the longest, the first with device work on both sides comes first: what is
@@ -60,19 +61,19 @@ def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: Class) -> list[P
     ]
 
 
-def _label(row: pd.Series, noun: str, lost_as: Class, place: list[int]) -> str:
+def _label(row: pd.Series, noun: str, lost_as: LostAs, place: list[int]) -> str:
     rank, start, end = place
     ns = end - start
     if pd.notna(row["rank"]) and row["topic"] == "straggler" and rank != row["rank"]:
         said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
-    elif lost_as == "idle" and row["topic"] in NOUNS:
-        said = f"{duration(ns)} idle: {NOUNS[row['topic']].cause}"
+    elif lost_as == "idle" and (rule := BY_TOPIC.get(row["topic"])) and rule.cause:
+        said = f"{duration(ns)} idle: {rule.cause}"
     else:
         said = f"{duration(ns)}: {noun}"
     return said if len(said) <= _LONGEST_LABEL else duration(ns)
 
 
-def _cause(trace: Trace, row: pd.Series, lost_as: Class, place: list[int]) -> tuple[int, int] | None:
+def _cause(trace: Trace, row: pd.Series, lost_as: LostAs, place: list[int]) -> tuple[int, int] | None:
     """The finding's own event, if that covers half of the place, else the shortest of the rank that does.
 
     Idle time is caused on the host, other time by device work. What takes far longer, or marks a step, says

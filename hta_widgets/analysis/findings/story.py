@@ -22,8 +22,8 @@ from hta_widgets.analysis.findings.bar import (
 from hta_widgets.analysis.findings.headline import sentence, title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.nouns import NOUNS
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -290,15 +290,15 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series, late: bool) -> str:
         if "slow_kernels" in inner:
             return f"rank {row['rank']}'s slow kernels"
         return f"rank {row['rank']}'s extra work" if "imbalance" in inner else f"the late rank {row['rank']}"
-    noun = NOUNS.get(row["topic"])
+    rule = BY_TOPIC.get(row["topic"])
     said = title(row)
-    return noun.cause if noun else f"{said[:1].lower()}{said[1:]}"
+    return (rule and rule.cause) or f"{said[:1].lower()}{said[1:]}"
 
 
 def _clean(frame: pd.DataFrame) -> list[str]:
     found = frame.loc[frame["severity"] == CHECKED, "checked"]
     topics = " ".join(found).split()
-    return [NOUNS[topic].label if topic in NOUNS else topic.replace("_", " ") for topic in topics]
+    return [BY_TOPIC[topic].label or BY_TOPIC[topic].title for topic in topics]
 
 
 def _check(row: pd.Series) -> Check:
@@ -321,9 +321,9 @@ def _advice(
     form: Form | str = (
         part.form if part else {MEMORY: "memory", LATER: "hidden"}.get(row["section"], "unknown")
     )
-    noun = NOUNS.get(row["topic"])
+    rule = BY_TOPIC.get(row["topic"])
     late = row["topic"] in _LATE and pd.notna(row["rank"])
-    label = f"Rank {row['rank']} is late" if late else noun.label if noun else title(row)
+    label = f"Rank {row['rank']} is late" if late else (rule and rule.label) or title(row)
     what, *why = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
     why += [_sentences(str(text))[0] for text in inner["text"]]
