@@ -103,13 +103,13 @@ class Rule:
         topic: its identifier.
         question: what is unknown where the data for it is missing.
         title: a noun phrase that can be the subject of "costs 5 % of the time".
-        label: over its part of the bar, in three words at most; "" is the title.
-        cause: in a headline, behind a colon or "and"; "" is the title.
-        lost_as: the class of the time that it costs.
         judge: finds it, or None; raises `MissingDataError` where the recording cannot tell.
         role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
             work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
             time; or of its "memory".
+        label: over its part of the bar, in three words at most; "" is the title.
+        cause: in a headline, behind a colon or "and"; "" is the title.
+        lost_as: the class of the time that it costs.
         general: it says what kind of time is lost; a narrower rule may say why.
         applies: whether finding nothing is worth a word.
         change: what takes its cost away; a finding may name another one.
@@ -125,10 +125,10 @@ class Rule:
     question: str
     title: str
     judge: Callable[[Inputs], Finding | None]
+    role: Role = "cause"
     label: str = ""
     cause: str = ""
     lost_as: LostAs = "compute"
-    role: Role = "cause"
     general: bool = False
     applies: Callable[[Inputs], bool] = always
     change: Change | None = None

@@ -157,8 +157,9 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     found = found[~found["role"].eq("work")]
     aside = found["role"].eq("aside") | (found["share_pct"].eq(0) & found["section"].ne(MEMORY))
     rows = [row for _, row in found[~aside].iterrows()]
-    said_of_recording = (frame["section"] == RECORDING).any()
-    whole = None if said_of_recording else whole_of_step(inputs)
+    of_recording = frame[frame["section"] == RECORDING]
+    apart = of_recording[of_recording["role"] == "aside"]
+    whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     parts = bar(trace, scope, whole, rows) if whole else []
     advice = [_advice(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = sum(part.ns for part in parts if part.form in ("simulated", "bound"))
@@ -175,7 +176,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         advice=advice,
         clean=_clean(frame),
         unknown=[_check(row) for _, row in frame[frame["severity"] == OPEN].iterrows()],
-        asides=[str(text) for text in found.loc[aside, "text"]],
+        asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
     )
 
@@ -211,8 +212,17 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
 def _headline(
     scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
 ) -> str:
+    """What most of the recording is if it is not judged, then what there is to save."""
     if whole is None or "host" in whole.split:
         return _without_bar(frame)
+    said = _of_whole(scope, frame, whole, parts, advice)
+    apart = frame[(frame["section"] == RECORDING) & (frame["role"] == "aside")]
+    return f"{'; '.join(apart['headline'])}. In the rest: {said}" if len(apart) else said
+
+
+def _of_whole(
+    scope: Scope, frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]
+) -> str:
     time = f"{duration(whole.ns)} per step" if whole.per_step else f"{duration(whole.ns)} in all"
     if whole.per_step and scope.iterations and len(scope.iterations) == 1:
         time = f"Step {scope.iterations[0]}: {duration(whole.ns)}"
