@@ -70,10 +70,8 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     Missing data is named once with all the questions that it leaves open. A rule that fails costs its own
     answer, never the others.
     """
-    starting = start_up(inputs)
-    found = [
-        each for each in (outside(inputs), starting, earlier_work(inputs)) if each and each.finding.severity
-    ]
+    starting, earlier = start_up(inputs), earlier_work(inputs)
+    found = [each for each in (outside(inputs, earlier), starting, earlier) if each and each.finding.severity]
     withheld = why_withheld(inputs, starting.finding if starting else None)
     if inputs.trace.exceeds_memory and not withheld:
         inputs.ask_ahead(rule.judge for rule in RULES)

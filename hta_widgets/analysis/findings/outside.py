@@ -30,14 +30,23 @@ _LEAST_NS: Final = 1_000_000
 _RULE: Final = Rule("outside", MAIN_QUESTION, "Time outside of what is judged", lambda inputs: None, "aside")
 
 
-def outside(inputs: Inputs) -> Found | None:
-    """That most of what a rank records lies outside the judged time, and what its host does there."""
+def outside(inputs: Inputs, earlier: Found | None) -> Found | None:
+    """That most of what a rank records lies outside the judged time, and what its host does there.
+
+    `earlier` is what `earlier_work` finds: where that is most of it, it is said there.
+    """
     if inputs.asked != Scope(ranks=inputs.asked.ranks):
         return None
     found = [_ends(inputs, rank) for rank in inputs.trace.ranks_of(inputs.asked)]
     most = max((each for each in found if each), key=lambda each: each.apart.length, default=None)
     if most is None or not (inputs.trace.rank(most.rank).device_span or hosts_of(inputs)):
         return None  # then nothing is judged
+    if (
+        earlier
+        and earlier.finding.evidence.rank == most.rank
+        and (2 * earlier.finding.cost_ns >= most.apart.length)
+    ):
+        return None
     return _found(inputs, most)
 
 

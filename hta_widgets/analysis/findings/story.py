@@ -33,6 +33,7 @@ from hta_widgets.analysis.findings.sections import (
     SAVES,
     UNKNOWN,
 )
+from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import counted, duration, in_words, percent, ranks_in_words
@@ -216,8 +217,11 @@ def _headline(
     if whole is None or "host" in whole.split:
         return _without_bar(frame)
     said = _of_whole(scope, frame, whole, parts, advice)
-    apart = frame[(frame["section"] == RECORDING) & (frame["role"] == "aside")]
-    return f"{'; '.join(apart['headline'])}. In the rest: {said}" if len(apart) else said
+    apart = frame[(frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")]
+    if len(apart):
+        said = f"{'; '.join(apart['headline'])}. In the rest: {said}"
+    rate = frame.loc[frame["topic"] == SERVING_RATE, "text"]
+    return f"{rate.iloc[0]} {said}" if len(rate) else said
 
 
 def _of_whole(
