@@ -6,7 +6,6 @@ It asks every question about bundled examples, and leaves what that compiles whe
 from __future__ import annotations
 
 import io
-import pickle
 import sys
 import time
 import warnings
@@ -26,7 +25,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.memory_snapshot.pickles import read_pickle
+from hta_widgets.memory_snapshot.pickles import plain_values
 from hta_widgets.timeline import Pyramid, build_lanes, outline
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.raw import RawTrace
@@ -64,7 +63,10 @@ def _read_others() -> None:
     slices = ("0a0640015a024801", "0a0640025a024802", "0a0640045a024801", "0a0640035a024802", "ff")
     scan(io.BytesIO(bytes.fromhex("".join(slices))))
     scan(io.BytesIO(bytes.fromhex("".join(slices[:2]))))
-    read_pickle(np.frombuffer(pickle.dumps({"segments": [1.5]}), np.uint8))
+    pickled = bytes.fromhex(
+        "8004951b000000000000007d948c087365676d656e7473945d94473ff800000000000061732e"
+    )  # {"segments": [1.5]}
+    plain_values(np.frombuffer(pickled, np.uint8))
 
 
 def _draw() -> None:

@@ -27,7 +27,7 @@ __all__ = [
     "TEXT",
     "Graph",
     "PickleError",
-    "read_pickle",
+    "plain_values",
 ]
 
 Int64 = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ class _State(NamedTuple):
     texts: Entries
 
 
-def read_pickle(data: npt.NDArray[np.uint8]) -> Graph:
+def plain_values(data: npt.NDArray[np.uint8]) -> Graph:
     """What a pickle holds.
 
     Args:

@@ -20,7 +20,7 @@ from hta_widgets.errors import (
 from hta_widgets.formatting import byte_size, counted
 from hta_widgets.memory_snapshot.history import History, gaps_between, history_of
 from hta_widgets.memory_snapshot.owners import By, owner_names
-from hta_widgets.memory_snapshot.pickles import PickleError, read_pickle
+from hta_widgets.memory_snapshot.pickles import PickleError, plain_values
 from hta_widgets.memory_snapshot.tables import NULL, Tables, tables_of
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.source import Source
@@ -69,7 +69,7 @@ class MemorySnapshot:
                 reason = "no pickle of PyTorch: torch.cuda.memory._dump_snapshot(path) writes one"
                 raise TraceFormatError(name, reason, 0)
             try:
-                graph = read_pickle(data)
+                graph = plain_values(data)
             except PickleError as error:
                 raise TraceFormatError(name, error.reason, error.offset) from None
             tables = tables_of(graph)

@@ -35,7 +35,7 @@ def test_every_kernel_is_compiled(run: Run) -> None:
     done = run("warm-up")
     assert done.code == 0
     assert done.out.startswith("Compiled in ")
-    assert done.err.count("compiling: ") == 5
+    assert done.err.count("compiling: ") == 6
     kernels = called_from_python()
     assert len(kernels) > 20
     left = [name for name, kernel in kernels.items() if not kernel.is_compiled]

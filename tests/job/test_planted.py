@@ -37,6 +37,7 @@ NAMED = {
     "slow_in_two_of_five_steps": (["1"], SLOWER),
     "clocks_apart": (["1"], SLOWER),
     "clocks_far_apart_in_collectives": (["1"], SLOWER),
+    "clocks_that_run_apart": (["1"], SLOWER),
     "victim_is_not_recorded": (["1"], SLOWER),
 }
 NOBODY = {
@@ -48,7 +49,6 @@ NOBODY = {
     "culprit_is_not_recorded_in_a_pipeline": "a rank that was not recorded",
     "culprit_is_not_recorded_in_data_parallel": "unknown",
     "unknown_partners": "unknown",
-    "clocks_that_run_apart": "unknown",
 }
 
 

@@ -25,7 +25,7 @@ from hta_widgets.memory_snapshot.pickles import (
     TEXT,
     Graph,
     PickleError,
-    read_pickle,
+    plain_values,
 )
 from tests.memory_snapshot.allocator import MB, Allocator, snapshot, write
 
@@ -50,7 +50,7 @@ class Stateful:
 
 
 def read(data: bytes) -> Any:
-    graph = read_pickle(np.frombuffer(data, np.uint8))
+    graph = plain_values(np.frombuffer(data, np.uint8))
     return rebuilt(graph, graph.root)
 
 

@@ -132,7 +132,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         about the recording), name (of the events it is about, or ""), checked (the topics that were not
         found, on their row) (str), event_rank, event_id (Int64; an event to look at, or NA), start_ns, end_ns
         (Int64, ns: when it shows, on that rank, or NA), places (str: a JSON list of up to 12 [rank, start_ns,
-        end_ns], where the time is lost, the longest first; "" where that is not known).
+        end_ns], where the time is lost, the longest first; "" where that is not known, and in
+        jobs larger than memory).
     """
     scope = scope or Scope()
     verdict, inputs = recording_verdict(trace, scope), Inputs(trace, scope)

@@ -52,6 +52,13 @@ def steps(rank: PlainRank) -> list[Step]:
         work = [
             each for each in rank.work if (call := rank.launch(each)) and mark.start <= call.start < mark.end
         ]
+        if not work:  # without launches, what its mark on the device holds
+            alike = [each for each in marks if each.name == mark.name]
+            there = [each for each in rank.events if each.category == "gpu_user_annotation"]
+            there = [each for each in there if each.name == mark.name]
+            if len(there) == len(alike):
+                window = there[alike.index(mark)]
+                work = [each for each in rank.work if window.start <= each.start < window.end]
         if work:
             phase, requests, tokens = labelled(mark.name) or ("", 0, 0)
             begin, end = min(each.start for each in leading(work)), max(each.end for each in work)

@@ -694,7 +694,7 @@ CASES = {
     "earlier work": Case(
         earlier_work_first(waits=True),
         "idle_host",
-        ("earlier_work", "outside"),
+        ("earlier_work",),
         texts=("the host waits 10.0 ms in cudaDeviceSynchronize for work that was launched before",),
     ),
     "earlier work, host ahead": Case(earlier_work_first(waits=False), "compute_bound", never=("too late",)),

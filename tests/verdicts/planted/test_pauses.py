@@ -142,7 +142,7 @@ def test_what_else_the_host_is_late_by_is_told_without_the_stall(tmp_path: Path)
     assert 9 * 1400 * US < rows["idle_host"]["cost_ns"] < 10 * 1600 * US
     # nor is what the stall costs saved twice
     assert rows["idle_host"]["saving_ns"] == pytest.approx(rows["idle_host"]["cost_ns"], rel=0.05)
-    assert "too late, its pauses aside, the steps take at most" in rows["idle_host"]["saving"]
+    assert "too late, its pauses aside, the steps take " in rows["idle_host"]["saving"]
     assert rows["host_stall"]["saving_ns"] == pytest.approx(rows["host_stall"]["cost_ns"], rel=0.05)
 
 
