@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -44,6 +43,12 @@ def _has_fsdp_ranges(rank: RankTrace) -> bool:
     return any(name.startswith(RANGES) for name in rank.names)
 
 
+def _serves(rank: RankTrace) -> bool:
+    from hta_widgets.analysis.serving.table import is_server
+
+    return is_server(rank)
+
+
 _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "device events": _on_device,
     "device events on streams": _on_device,
@@ -58,7 +63,7 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "CUPTI counter ranges": _has_cupti_ranges,
     "nn.Module frames": lambda rank: any(name.startswith("nn.Module: ") for name in rank.names),
     "FSDP ranges": _has_fsdp_ranges,
-    "steps of a server": is_server,
+    "steps of a server": _serves,
 }
 """Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
 

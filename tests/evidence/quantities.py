@@ -22,10 +22,13 @@ _PROSE = ("claim", "do", "risk", "needs", "wrong_if", "unknown_because")
 def strangers(document: dict[str, Any]) -> list[str]:
     """The quantities in the prose of a document that no field holds."""
     fields = [*_numbers(document)]
+    vetoes = " ".join(veto["because"] for veto in document["trust"]["vetoes"])  # quoted as they stand there
     found = []
     for text in _prose(document):
         for number, unit in _QUANTITY.findall(_NAME.sub("", text)):
             value = float(number.replace(",", "")) * _SCALES.get(unit, 1.0)
+            if f"{number} {unit}" in vetoes:
+                continue
             if not any(abs(value - field) <= 0.006 * max(abs(field), 1e-3) for field in fields):
                 found.append(f"{number} {unit}: {text}")
     return found

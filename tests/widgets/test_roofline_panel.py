@@ -115,13 +115,14 @@ def test_an_unknown_device_is_named_and_has_no_peaks(tmp_path: Path) -> None:
 def test_rows_of_operators_select_events_where_they_are_some(trace: Trace) -> None:
     panel = BreakdownPanel(trace, "operators")
     (form,) = panel.form
-    assert form["choices"] == ("name", "shapes", "module", "category", "call_path")
+    assert form["choices"] == ("name", "shapes", "module", "module_class", "category", "call_path")
     for by, names in (("name", True), ("shapes", True), ("category", False), ("call_path", True)):
         panel.options = {"by": by}
         settle([panel])
         assert panel.status == "idle"
         columns = [column["name"] for column in panel.marks["columns"]]
         assert ("names" in columns) == names
-    panel.options = {"by": "module"}
-    settle([panel])
-    assert (panel.status, "with_stack=True" in panel.message) == ("empty", True)
+    for by in ("module", "module_class"):
+        panel.options = {"by": by}
+        settle([panel])
+        assert (panel.status, "with_stack=True" in panel.message) == ("empty", True)

@@ -22,6 +22,8 @@ from hta_widgets.widgets.relevance import first_panels, unanswered
 from hta_widgets.widgets.story import Story
 from tests.support import shared_trace
 
+LACKING = {"cupti_counters", "fsdp_units", "module_stacks", "serving_steps", "serving_phases", "roles"}
+
 
 def test_it_tells_what_the_analysis_tells(ddp: Trace, until: Any) -> None:
     told = Story(ddp)
@@ -179,7 +181,7 @@ def test_for_the_fold_no_call_tree_is_built_and_no_answer_computed(
 
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.calls.modules"], "call_stacks", built)
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.strategy.memory_panel"], "memory_owners", built)
-    assert {"cupti_counters", "fsdp_units", "module_stacks"} == set(unanswered(ddp))
+    assert LACKING == set(unanswered(ddp))
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.parallelism.grid"], "job_evidence", built)
     alone = Trace.open(ddp.rank(0).path)
     assert {"pipeline", "expert_balance"} < set(unanswered(alone))
@@ -189,7 +191,7 @@ def test_the_explorer_begins_with_panels_that_have_something_to_say(ddp: Trace, 
     explorer = TraceExplorer(ddp)
     assert explorer.panels == ("temporal_breakdown", "comm_comp_overlap")
     assert explorer.choices == {"ranks": [0, 1, 2, 3], "iterations": [10, 11, 12, 13]}
-    until(lambda: {"cupti_counters", "fsdp_units", "module_stacks"} == set(explorer.lacking))
+    until(lambda: LACKING == set(explorer.lacking))
     until(lambda: bool(explorer.relevant))
     assert explorer.relevant[0] == "stragglers"
     explorer.set_state({"relevant": [], "lacking": {}, "ranks": [2]})
