@@ -181,7 +181,7 @@ def test_for_the_fold_no_call_tree_is_built_and_no_answer_computed(
 
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.calls.modules"], "call_stacks", built)
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.strategy.memory_panel"], "memory_owners", built)
-    assert LACKING == set(unanswered(ddp))
+    assert set(unanswered(ddp)) == LACKING
     monkeypatch.setattr(sys.modules["hta_widgets.analysis.parallelism.grid"], "job_evidence", built)
     alone = Trace.open(ddp.rank(0).path)
     assert {"pipeline", "expert_balance"} < set(unanswered(alone))
@@ -191,7 +191,7 @@ def test_the_explorer_begins_with_panels_that_have_something_to_say(ddp: Trace, 
     explorer = TraceExplorer(ddp)
     assert explorer.panels == ("temporal_breakdown", "comm_comp_overlap")
     assert explorer.choices == {"ranks": [0, 1, 2, 3], "iterations": [10, 11, 12, 13]}
-    until(lambda: LACKING == set(explorer.lacking))
+    until(lambda: set(explorer.lacking) == LACKING)
     until(lambda: bool(explorer.relevant))
     assert explorer.relevant[0] == "stragglers"
     explorer.set_state({"relevant": [], "lacking": {}, "ranks": [2]})
