@@ -272,7 +272,6 @@ def test_lanes_are_filtered_and_pinned(user: User) -> None:
 def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     edge = user.root.get_by_role("separator", name="Width of the inspector")
     inspector = user.root.locator("[data-area=inspector]")
-    expect(edge).to_be_hidden()  # nothing is selected: the timeline has the room
     user.lab.kernel("setattr(selection, 'focus', (0, int(work['event_id'].iloc[0])))")
     expect(edge).to_be_visible()
     before = inspector.bounding_box()
