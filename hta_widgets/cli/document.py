@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api import types
 
 from hta_widgets.analysis.evidence.budget import dumped, tokens_of
-from hta_widgets.analysis.evidence.names import cleaned
+from hta_widgets.analysis.evidence.names import MOST_LETTERS, cleaned
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
@@ -73,7 +73,8 @@ def bounded_lines(
     """As `json_lines`, with at most `most` rows and in at most `budget` tokens; None: any number.
 
     `truncated` has how many rows are printed, of how many; it is null where all are. Where the budget leaves
-    some out, texts are cut to 120 letters, and long lists of numbers in the scope to their ends.
+    some out, texts are cut to 120 letters, or null where they are lists or expressions, and long lists of
+    numbers in the scope are cut to their ends.
     """
     total = len(frame)
     frame = frame.head(total if most is None else most)
@@ -122,7 +123,8 @@ def _listed(lines: Iterator[str]) -> Iterator[str]:
 def _shortened(value: Any) -> Any:
     """Texts cut to a length, and long lists of numbers to their ends."""
     if isinstance(value, str):
-        return cleaned(value)
+        # half a list, or half an expression, is worth nothing: `--columns` prints it whole
+        return None if len(value) > MOST_LETTERS and value[0] in "[{" else cleaned(value)
     if isinstance(value, Mapping):
         return {
             key: cleaned(each, _SENTENCE) if key == "sentence" else _shortened(each)

@@ -57,6 +57,7 @@ const CONTENT = {
   advice: [finding("A", { edits: "[edits.host(0.5)]" }), finding("B", { form: "unknown", places: [] })],
   clean: ["Data loader", "zero_grad"],
   unknown: [{ name: "no shapes", remedy: "Record them." }],
+  trust: "",
   asides: [],
   kinds: [],
 };

@@ -20,7 +20,7 @@ from hta_widgets.formatting import duration
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.relevance import first_panels, unanswered
 from hta_widgets.widgets.story import Story
-from tests.support import shared_trace
+from tests.support import shared_input, shared_trace
 
 LACKING = {"cupti_counters", "fsdp_units", "module_stacks", "serving_steps", "serving_phases", "roles"}
 
@@ -81,6 +81,12 @@ def test_it_abstains_with_its_reason(job: str, words: str, until: Any) -> None:
     until(lambda: told.status == "idle")
     assert words.lower() in told.content["headline"].lower()
     assert not told.content["saved"]
+
+
+def test_it_says_what_the_records_do_not_support(until: Any) -> None:
+    told = Story(Trace.open(shared_input("cases/b02_xpu_kernels_missing_copies_only")))
+    until(lambda: told.status == "idle")
+    assert told.content["trust"].startswith("Limited: ")
 
 
 def test_what_if_begins_with_the_change_against_a_finding(ddp: Trace, until: Any) -> None:

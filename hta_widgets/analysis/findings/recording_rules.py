@@ -206,7 +206,7 @@ def start_up(inputs: Inputs) -> Found | None:
         text = say(
             some + left_out + "The device waits, once, for {calls}.",
             steps=Claim("start_up_in", tuple(iterations), "steps"),
-            calls=_calls_text(_longest_calls(inputs, windows)),
+            calls=_calls_text(inputs, _longest_calls(inputs, windows)),
         )
         advice = "Nothing to do for the steady state; to see it alone, record after the warm-up."
         evidence = replace(_of_start_up(inputs, windows), iteration=iterations[0])
@@ -226,7 +226,7 @@ def start_up(inputs: Inputs) -> Found | None:
         "steady state.",
         share=inputs.share_of_time("start_up", share, ranks),
         time=Claim("start_up", cost, "ns", ranks=tuple(ranks)),
-        calls=_calls_text(longest),
+        calls=_calls_text(inputs, longest),
     )
     finding = Finding(
         cost,
@@ -255,7 +255,7 @@ def _settled(inputs: Inputs) -> Found:
         "else is said here is about the {rest} after it.",
         share=Claim("start_up", share, "%", "the recorded work", ranks, of_all),
         time=Claim("start_up", cost, "ns", "", ranks, of_all),
-        calls=_calls_text(longest),
+        calls=_calls_text(inputs, longest),
         rest=Claim("judged_time", max(inputs.judged_ns.values(), default=0), "ns"),
     )
     first = longest[0]
@@ -343,8 +343,8 @@ class _Cold(NamedTuple):
     names: list[str]
     times: int
 
-    def text(self, nth: int) -> Text:
-        """`cudaFree (8.0 s in 2 calls)`, `compiling fused_moe_kernel (356 ms)`."""
+    def text(self, nth: int, of_several: bool) -> Text:
+        """`cudaFree (8.0 s in 2 calls)`, `compiling fused_moe_kernel (356 ms long on rank 1)`."""
         ranks, which = (self.rank,), {"calls": self.names}
         number = Claim("start_up_calls", self.times, "count", ranks=ranks, about=which)
         what: Said = place_claim("cold_call", self.about, self.rank, nth=nth)
@@ -356,10 +356,13 @@ class _Cold(NamedTuple):
             )
             what = say("compiling {what}", what=compiled if self.about else "code")
         return say(
-            "{what} ({time}{count})",
+            "{what} ({time} {count}{where})",
             what=what,
             time=Claim("start_up_call_time", self.ns, "ns", ranks=ranks, about=which),
-            count=say(" in {number} calls", number=number) if self.times > 1 else "",
+            count=say("in {number} calls", number=number) if self.times > 1 else "long",
+            where=say(" on {rank}", rank=Claim("start_up_on", ranks, "ranks", about=which))
+            if of_several
+            else "",
         )
 
 
@@ -381,8 +384,9 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
     return sorted(most.values(), key=lambda each: (-each.ns, each.about))[:_MOST_CALLS]
 
 
-def _calls_text(calls: list[_Cold]) -> Text:
-    return says([cold.text(nth) for nth, cold in enumerate(calls)], ", ")
+def _calls_text(inputs: Inputs, calls: list[_Cold]) -> Text:
+    of_several = len(inputs.trace.ranks_of(inputs.scope)) > 1
+    return says([cold.text(nth, of_several) for nth, cold in enumerate(calls)], ", ")
 
 
 def _title_of(calls: list[_Cold]) -> str:

@@ -32,6 +32,7 @@ from hta_widgets.analysis.findings.sections import (
     RECORDING,
     SAVES,
     UNKNOWN,
+    VERDICT,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
@@ -110,6 +111,7 @@ class Story:
     Attributes:
         scope: what all numbers are of. narrowed: it is not the whole job.
         headline, limits: a sentence, and one of what else there is.
+        trust: what is withheld since the records do not support it, and why; "" where nothing is.
         whole_ns, per_step: the bar, and whether it is a step.
         parts: of the bar, savings first; they add up to `whole_ns`.
         saved, remains: what stands under the two ends of the bar.
@@ -123,6 +125,7 @@ class Story:
     narrowed: bool
     headline: str
     limits: str
+    trust: str
     whole_ns: int
     per_step: bool
     parts: list[Part]
@@ -169,6 +172,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         narrowed=scope != Scope(),
         headline=_headline(scope, frame, whole, parts, advice),
         limits=_limits(whole, parts, advice),
+        trust=trace.trust.text if trace.trust.level == "limited" else "",
         whole_ns=whole.ns if whole else 0,
         per_step=whole.per_step if whole else False,
         parts=parts,
@@ -252,9 +256,9 @@ def _of_whole(
 
 def _without_bar(frame: pd.DataFrame) -> str:
     """Of a recording without device work, or of which nothing can be said."""
-    about = frame[frame["section"] == RECORDING]
+    found = frame["section"].isin((RECORDING, SAVES, UNKNOWN, VERDICT))
     main = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
-    if about.empty and len(main) and "device events" in str(main["text"].iloc[0]):
+    if not found.any() and len(main) and "device events" in str(main["text"].iloc[0]):
         return "No GPU events in this trace, so only CPU time can be analysed"
     return sentence(frame).removesuffix(".")
 

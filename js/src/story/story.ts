@@ -46,6 +46,8 @@ export interface Story {
   narrowed: boolean;
   headline: string;
   limits: string;
+  /** what is withheld, and why; "" where nothing is */
+  trust: string;
   whole_ns: number;
   per_step: boolean;
   parts: Part[];

@@ -122,6 +122,7 @@ export const story: View = ({ model, el, signal }) => {
         <div class="hta-story-body">
           <h2>{told.headline}</h2>
           {told.limits && <p class="hta-muted">{told.limits}</p>}
+          {told.trust && <p class="hta-trust">{told.trust}</p>}
           {told.parts.length > 0 && <Bar story={told} {...{ shown, toggle }} />}
         </div>
         <Checks story={told} open={() => ask(OPEN, "overview")} />

@@ -175,6 +175,15 @@ def start_up_call_time(job: Job, stated: Stated) -> str:
     return at_most(stated, sum(times)) if times else "they are never called"
 
 
+@check("start_up_on")
+def start_up_on(job: Job, stated: Stated) -> str:
+    """A rank that makes such calls; their time, which stands beside it, is of that rank."""
+    (rank,) = stated.value
+    threads = job.ranks[rank].all_threads.values()
+    there = any(each.name in stated.about["calls"] for thread in threads for each in thread)
+    return "" if there else "they are never called there"
+
+
 @check("start_up_calls")
 def start_up_calls(job: Job, stated: Stated) -> str:
     """No more than there are."""

@@ -108,9 +108,9 @@ def judged(program: Program, folder: Path) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("cold", "said"),
     [
-        (triton, "compiling fused_moe_kernel (30.0 ms)"),
-        (dynamo, "compiling nn.Module: Decoder_0 (25.0 ms)"),
-        (searches(), "the first call of aten::conv2d (30.0 ms)"),
+        (triton, "compiling fused_moe_kernel (30.0 ms long)"),
+        (dynamo, "compiling nn.Module: Decoder_0 (25.0 ms long)"),
+        (searches(), "the first call of aten::conv2d (30.0 ms long)"),
     ],
 )
 def test_it_is_named_and_left_out_of_steady_steps(
