@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +111,7 @@ class Story:
 
     Attributes:
         scope: what all numbers are of. narrowed: it is not the whole job.
-        headline, limits: a sentence, and one of what else there is.
+        headline, limits: a sentence, and what else there is to know beside it.
         trust: what is withheld since the records do not support it, and why; "" where nothing is.
         whole_ns, per_step: the bar, and whether it is a step.
         parts: of the bar, savings first; they add up to `whole_ns`.
@@ -171,7 +172,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
         headline=_headline(scope, frame, whole, parts, advice),
-        limits=_limits(whole, parts, advice),
+        limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
         trust=trace.trust.text if trace.trust.level == "limited" else "",
         whole_ns=whole.ns if whole else 0,
         per_step=whole.per_step if whole else False,
@@ -217,15 +218,13 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
 def _headline(
     scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
 ) -> str:
-    """What most of the recording is if it is not judged, then what there is to save."""
+    """Of a server its time per token, of other jobs what there is to save."""
     if whole is None or "host" in whole.split:
-        return _without_bar(frame)
-    said = _of_whole(scope, frame, whole, parts, advice)
-    apart = frame[(frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")]
-    if len(apart):
-        said = f"{'; '.join(apart['headline'])}. In the rest: {said}"
+        return _without_bar(frame[~_apart(frame)])
     rate = frame.loc[frame["topic"] == SERVING_RATE, "text"]
-    return f"{rate.iloc[0]} {said}" if len(rate) else said
+    if len(rate):
+        return str(rate.iloc[0]).removesuffix(".")
+    return _of_whole(scope, frame, whole, parts, advice)
 
 
 def _of_whole(
@@ -263,10 +262,24 @@ def _without_bar(frame: pd.DataFrame) -> str:
     return sentence(frame).removesuffix(".")
 
 
-def _limits(whole: Whole | None, parts: list[Part], advice: list[Advice]) -> str:
-    """The muted line: what else is to be known of the step."""
+def _apart(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The findings about what is recorded and not judged."""
+    return (frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")
+
+
+def _beside(
+    scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
+) -> Iterator[str]:
+    """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
+    yield from (f"{said}." for said in frame.loc[_apart(frame), "headline"])
     if whole is None:
-        return ""
+        return
+    if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:
+        yield f"{_of_whole(scope, frame, whole, parts, advice)}."
+    yield _limits(whole, parts, advice)
+
+
+def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
     saved = any(part.form in ("simulated", "bound") for part in parts)
     per = " of each step" if whole.per_step else ""
     for form, end in (
