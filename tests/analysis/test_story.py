@@ -229,4 +229,4 @@ def test_parts_are_rounded_to_their_total():
 
 def test_causes_have_short_names():
     causes = [rule for rule in RULES if rule.role == "cause"]
-    assert all(rule.label and rule.cause and len(rule.label.split()) <= 3 for rule in causes)
+    assert all(rule.label and rule.cause and len(rule.label.split()) <= 4 for rule in causes)

@@ -107,8 +107,8 @@ class Rule:
         role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
             work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
             time; or of its "memory".
-        label: over its part of the bar, in three words at most; "" is the title.
-        cause: in a headline, behind a colon or "and"; "" is the title.
+        label: over its part of the bar, in four words at most; "" is the title.
+        cause: in a headline, behind a colon or "and"; "" is the title. In both, {rank} is the finding's.
         lost_as: the class of the time that it costs.
         general: it says what kind of time is lost; a narrower rule may say why.
         applies: whether finding nothing is worth a word.

@@ -64,9 +64,10 @@ def places_of(trace: Trace, row: pd.Series, noun: str, lost_as: LostAs) -> list[
 def _label(row: pd.Series, noun: str, lost_as: LostAs, place: list[int]) -> str:
     rank, start, end = place
     ns = end - start
-    if pd.notna(row["rank"]) and row["topic"] == "straggler" and rank != row["rank"]:
+    rule = BY_TOPIC.get(row["topic"])
+    if pd.notna(row["rank"]) and rank != row["rank"] and rule and rule.among_ranks == "late":
         said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
-    elif lost_as == "idle" and (rule := BY_TOPIC.get(row["topic"])) and rule.cause:
+    elif lost_as == "idle" and rule and rule.cause:
         said = f"{duration(ns)} idle: {rule.cause}"
     else:
         said = f"{duration(ns)}: {noun}"

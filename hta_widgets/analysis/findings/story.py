@@ -54,8 +54,8 @@ _DOES: Final = {
     "idle": "the GPU is idle for {pct} of it",
 }
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
+_RANK: Final = "{rank}"
 _FASTER_HOST: Final = "[edits.host(0.5)]"
-_LATE: Final = ("straggler", "host_straggler")
 _MOST_STEPS: Final = 256  # of all ranks
 
 
@@ -314,22 +314,26 @@ def _is_large(part: Part, whole: Whole) -> bool:
     return 100.0 * part.ns >= LEAST_PCT * whole.ns
 
 
-def _cause_words(frame: pd.DataFrame, row: pd.Series, late: bool) -> str:
-    """How a headline names a finding."""
-    if late:
-        inner = set(frame.loc[frame["part_of"] == row["topic"], "topic"])
-        if "slow_kernels" in inner:
-            return f"rank {row['rank']}'s slow kernels"
-        return f"rank {row['rank']}'s extra work" if "imbalance" in inner else f"the late rank {row['rank']}"
-    rule = BY_TOPIC.get(row["topic"])
+def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
+    """How a headline names a finding: by its reason, where that is known."""
+    inner = [BY_TOPIC[topic] for topic in frame.loc[frame["part_of"] == row["topic"], "topic"]]
+    rules = [rule for rule in inner if rule.among_ranks == "reason"]
+    rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
     said = title(row)
-    return (rule and rule.cause) or f"{said[:1].lower()}{said[1:]}"
+    causes = (_of_rank(rule.cause, row) for rule in rules)
+    return next(filter(None, causes), f"{said[:1].lower()}{said[1:]}")
+
+
+def _of_rank(text: str, row: pd.Series) -> str:
+    """The text of a rule about the rank of a finding; "" where it needs one and there is none."""
+    return "" if _RANK in text and pd.isna(row["rank"]) else text.replace(_RANK, str(row["rank"]))
 
 
 def _clean(frame: pd.DataFrame) -> list[str]:
     found = frame.loc[frame["severity"] == CHECKED, "checked"]
     topics = " ".join(found).split()
-    return [BY_TOPIC[topic].label or BY_TOPIC[topic].title for topic in topics]
+    rules = [BY_TOPIC[topic] for topic in topics]
+    return [rule.title if not rule.label or _RANK in rule.label else rule.label for rule in rules]
 
 
 def _check(row: pd.Series) -> Check:
@@ -353,8 +357,7 @@ def _advice(
         part.form if part else {MEMORY: "memory", LATER: "hidden"}.get(row["section"], "unknown")
     )
     rule = BY_TOPIC.get(row["topic"])
-    late = row["topic"] in _LATE and pd.notna(row["rank"])
-    label = f"Rank {row['rank']} is late" if late else (rule and rule.label) or title(row)
+    label = (rule and _of_rank(rule.label, row)) or title(row)
     what, *why = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
     why += [_sentences(str(text))[0] for text in inner["text"]]
@@ -366,8 +369,8 @@ def _advice(
     return Advice(
         topic=str(row["topic"]),
         noun=label,
-        cause_words=_cause_words(frame, row, late),
-        title=label if late else f"{label}{on_rank}",
+        cause_words=_cause_words(frame, row),
+        title=label if rule and _RANK in rule.label else f"{label}{on_rank}",
         form=form,
         figure=figure,
         label=said,

@@ -39,7 +39,8 @@ function Nothing({ story, open }: AdviceProps) {
       {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
       {story.unknown.map(({ name, remedy }) => (
         <p key={name}>
-          {name}: {remedy}
+          {name[0]?.toUpperCase()}
+          {name.slice(1)}. {remedy}
         </p>
       ))}
       <div class="hta-advice-do">
