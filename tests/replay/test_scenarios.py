@@ -39,8 +39,8 @@ ABSTAIN = {
     "hta/trace_compare/base": "events were removed from the file",
     "hta/trace_compare/test": "events were removed from the file",
     "hta/trace_filter": "events were removed from the file",
-    "tracelens/inference/sglang_decode": "97.8 % of its time waits for work from before the recording",
-    "tracelens/inference/vllm_decode_full": "41.0 % of its time waits for work from before the recording",
+    "tracelens/inference/sglang_decode": "97.8 % of the recording waits for work from before it",
+    "tracelens/inference/vllm_decode_full": "41.0 % of the recording waits for work from before it",
     "tracelens/mi210/gpu_only_trace": "for 38.6 % of its time nothing is recorded on the host",
     # toys: a few operators in seconds of a script that the profiler did not see
     "hta/critical_path/alexnet": "for 69.1 % of its time nothing is recorded on the host",

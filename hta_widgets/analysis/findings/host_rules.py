@@ -148,7 +148,8 @@ def _operators(inputs: Inputs) -> Finding | None:
         short=short,
     )
     name = longest[0][0] if longest else ""
-    headline = f"most of it is {brief(name)}" if longest and 2 * longest[0][1] > whole else ""
+    most = longest and 2 * longest[0][1] > whole
+    headline = f"most of it is {brief(name)}" if most else f"{brief(name)} takes longest" if name else ""
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
@@ -434,7 +435,7 @@ def _outside(inputs: Inputs) -> Finding | None:
     where = "; up to {longest} at a time"
     if 2 * host.long_ns < lost:
         where = (
-            ", up to {longest} at a time: between short operators, where Python runs, and the profiler itself"
+            ", up to {longest} at a time, between short operators, where Python and the profiler itself run"
         )
         advice, places = f"Run {_FEWER} to do.", []
     elif places:
@@ -518,7 +519,7 @@ RULES = (
         lost_as="host",
         judge=_loading,
         applies=never,
-        no_change="only work of devices is replayed, and none is recorded",
+        no_change="only device work can be simulated, and none is recorded",
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
         wrong_if="The loader waits for something else, such as a lock or a slow disk that other jobs use.",
@@ -532,7 +533,7 @@ RULES = (
         lost_as="host",
         judge=_straggler,
         applies=never,
-        no_change="only work of devices is replayed, and none is recorded",
+        no_change="only device work can be simulated, and none is recorded",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
         wrong_if="The clocks of the hosts are apart, or another rank than is recorded is late.",
@@ -546,7 +547,7 @@ RULES = (
         lost_as="host",
         judge=_collectives,
         applies=never,
-        no_change="only work of devices is replayed, and none is recorded",
+        no_change="only device work can be simulated, and none is recorded",
         wrong_if="The thread waits for something else that ends with the collective.",
     ),
     Rule(
@@ -558,7 +559,7 @@ RULES = (
         lost_as="host",
         judge=_outside,
         applies=never,
-        no_change="only work of devices is replayed, and none is recorded",
+        no_change="only device work can be simulated, and none is recorded",
         wrong_if="The profiler's own time is most of it.",
     ),
     Rule(
@@ -570,7 +571,7 @@ RULES = (
         lost_as="host",
         judge=_optimizer,
         applies=never,
-        no_change="only work of devices is replayed, and none is recorded",
+        no_change="only device work can be simulated, and none is recorded",
         risk="Sums are rounded in another order.",
         needs="An optimizer with fused=True for CPUs.",
         wrong_if="The operators are large: then their number does not matter.",

@@ -114,7 +114,7 @@ class Where:
             where = say(", {mostly}in {places}", mostly="mostly " * mostly, places=says(parts))
         longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
         where += say(
-            "; {longest} of it at once" if self.once else "; up to {longest} at a time", longest=longest
+            "; {longest} in one gap" if self.once else "; up to {longest} at a time", longest=longest
         )
         if self.drained_by:
             where += say(

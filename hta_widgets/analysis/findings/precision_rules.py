@@ -158,9 +158,9 @@ def _finding(
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
     text = say(
-        "Matrix products {how} cost {cost}: in 16 bits they would take about half as long. They take "
-        "{share} of the time of matrix products, convolutions and attention. {cores} The longest of these "
-        "kernels is {longest}.",
+        "Matrix products and convolutions {how} cost {cost}: half of their time, since in 16 bits they would "
+        "take about half as long. They take {share} of the time of matrix products, convolutions and "
+        "attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
         share=Claim("share_of_products", share, "%", "time of products", (), which),

@@ -90,14 +90,17 @@ def serving_rate(inputs: Inputs) -> Finding | None:
     if row.tokens_per_s is not None:
         rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,),
                      about={**about, "follows": row.follows})  # fmt: skip
-        parts.append(say("{rate} tokens per second", rate=rate))
+        parts.append(say("{rate} tokens per second in all", rate=rate))
     text = say("{time}", time=parts[0])
     if len(parts) > 1:
         text += say(" ({rate})", rate=parts[1])
     if row.works_pct is not None:
         works = Claim("serving_works", row.works_pct, "%", "the period" if row.follows else "the step",
                       (rank,), {**about, "follows": row.follows})  # fmt: skip
-        text += say("; the device works {works} of it", works=works)
+        if row.follows:
+            text += say("; steps take {works} of it on the device", works=works)
+        else:
+            text += say("; the device works {works} of it", works=works)
     if row.follows and row.bubble_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about=about)
         place = inputs.of(rank, _place)

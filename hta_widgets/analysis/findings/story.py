@@ -289,6 +289,8 @@ def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
         found = [part for part in parts if part.form == form]
         if found and (saved or form == "hidden" or "host" in whole.split):
             most = max(found, key=lambda part: part.ns)
+            if form == "hidden":  # all of it, though what else is saved may hold a part of it
+                return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
             another = "another " if saved else ""
             return f"{advice[most.finding].noun}: {another}{duration(most.ns)}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
@@ -377,7 +379,7 @@ def _advice(
         what=[what],
         why=why,
         todo=str(row["suggestion"]),
-        sure=_sure(trace, scope, inputs, whole, row, form),
+        sure=_sure(trace, scope, inputs, whole, part, row, form),
         wrong_if=_begin(str(row["wrong_if"])),
         risk=str(row["risk"]),
         needs=str(row["needs"]),
@@ -392,7 +394,8 @@ def _advice(
 
 def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -> tuple[str, str]:
     """What it saves or costs, and that with how it is known."""
-    cost = duration(round(whole.ns * float(row["share_pct"]) / 100)) if whole else percent(row["share_pct"])
+    steps = int(row["steps"]) if whole and whole.per_step and pd.notna(row["steps"]) else 1
+    cost = duration(round(int(row["cost_ns"]) / steps)) if whole else percent(row["share_pct"])
     if form == "simulated" and part:
         return f"\N{MINUS SIGN}{duration(part.ns)}", f"\N{MINUS SIGN}{duration(part.ns)} · simulated"
     if form == "bound" and part:
@@ -411,13 +414,17 @@ def _own(row: pd.Series, whole: Whole | None, part: Part | None) -> str:
     return f"{duration(own)} on its own" if 100.0 * abs(own - part.ns) >= LEAST_PCT * whole.ns else ""
 
 
-def _sure(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, row: pd.Series, form: str) -> str:
+def _sure(
+    trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, part: Part | None, row: pd.Series,
+    form: str,
+) -> str:  # fmt: skip
     """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
     together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
     said = " ".join(each for each in _sentences(str(row["saving"])) if not together.match(each))
     if form != "hidden" or whole is None:
         if form == "bound" and row["method"] == "replay":
-            said = f"{said} Upper bound: a CPU that takes no time at all."
+            most = f", {percent(100.0 * part.ns / whole.ns)} less" if part and whole and whole.ns else ""
+            said = f"{said} Upper bound{most}: a CPU that takes no time at all."
         return said or "What can be saved of it is not estimated."
     texts = ["Saves nothing yet: something else decides the time."]
     if change_of(row) and row["edits"]:

@@ -203,7 +203,7 @@ def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: floa
     if abs(error) > WORST_ERROR_PCT:
         return f"its dependencies miss the recorded time by {percent(abs(error))}"
     if before > WORST_UNSEEN_PCT:
-        return f"{percent(before)} of its time waits for work from before the recording"
+        return f"{percent(before)} of the recording waits for work from before it"
     if unrecorded > WORST_UNSEEN_PCT:
         return f"for {percent(unrecorded)} of its time nothing is recorded on the host that decides it"
     return ""

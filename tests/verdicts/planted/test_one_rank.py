@@ -653,7 +653,7 @@ CASES = {
     "only start-up": Case(
         loop(only_start_up, range(1, 2)),
         "start_up",
-        words=("cudaFree (30.0 ms in 2 calls), cudaStreamCreateWithFlags (15.0 ms)", "warmup=3"),
+        words=("cudaFree (30.0 ms in 2 calls), cudaStreamCreateWithFlags (15.0 ms long)", "warmup=3"),
         never=("torch.compile", "too late"),
         unknown="steady state",
     ),
@@ -702,9 +702,7 @@ CASES = {
     "device behind, by the host's clock": Case(
         loop(runs_behind), "", clock="host", unknown="step whose time holds its own device work"
     ),
-    "once": Case(
-        once_in_a_step, "idle_host", words=("of it at once", "one gap", "aten::checkpoint"), never=("CUDA",)
-    ),
+    "once": Case(once_in_a_step, "idle_host", words=("in one gap", "aten::checkpoint"), never=("CUDA",)),
     "host without records": Case(
         loop(says_nothing),
         "idle_host",
