@@ -1,5 +1,6 @@
 """The bundled jobs, opened once, and a wait for parts to come to rest."""
 
+import faulthandler
 import time
 from collections.abc import Callable
 
@@ -31,7 +32,9 @@ def until() -> Callable[[Callable[[], bool]], None]:
     def wait(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, "did not come to rest"
+            if time.monotonic() >= deadline:
+                faulthandler.dump_traceback()  # what stands still is a find
+                pytest.fail("did not come to rest")
             time.sleep(0.01)
 
     return wait
