@@ -88,8 +88,11 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     rank_trace = inputs.trace.rank(rank)
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
+    judged = "what is judged"
+    if inputs.announced and inputs.settled_ns is None:
+        judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
     headline = (
-        f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} what is judged"
+        f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     )
     where = NOTHING_SAID
     if 2 * own.length >= apart.length:
@@ -107,10 +110,11 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
         headline += f", {duration(there_ns)} of that in {doing}"
     text = say(
-        "{apart} of {whole} recorded lie {side} what is judged.{where}",
+        "{apart} of {whole} recorded lie {side} {judged}.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),
         whole=Claim("recorded", ends.whole_ns, "ns", "", ranks),
         side=Claim("apart_side", ends.side, "name", "", ranks),
+        judged=judged,
         where=where,
     )
     finding = Finding(
