@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.turn_rules import devices_of
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
 from hta_widgets.analysis.operators.roofline import roofline
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import brief, percent
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.scope import Scope
 
@@ -106,7 +106,7 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",
-        headline=_headline(kinds),
+        headline=_headline(kinds) or (f"{brief(by_short.index[0])} takes longest" if len(by_short) else ""),
     )
 
 
