@@ -59,6 +59,7 @@ class Finding:
         late: the ranks that others are found to wait for.
         explains: the rank that loses this alone, or more than the others: why it is late, if it is.
         nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
+        not_estimated: why it is unknown what can be saved, whatever a replay would tell.
         only_if_saved: what it costs may cost nothing: it is worth reporting only if its change saves
             something, or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
@@ -79,6 +80,7 @@ class Finding:
     late: tuple[int, ...] = ()
     explains: int | None = None
     nothing_saved: str = ""
+    not_estimated: str = ""
     only_if_saved: bool = False
     severity: Severity | None = None
     title: str = ""

@@ -66,6 +66,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
         late=late_ones,
+        not_estimated="what made it late lies before the recording" if late.began_late else "",
         title=_title(late, few),
     )
 
