@@ -135,8 +135,8 @@ def note(*given, **named):
 Trace.open = note
 explorer = None
 for _ in range(30):
-    threading.Timer(random.uniform(0, 0.2), os.kill, (os.getpid(), signal.SIGINT)).start()
-    try:
+    try:  # the timer may go off before its start has returned
+        threading.Timer(random.uniform(0, 0.2), os.kill, (os.getpid(), signal.SIGINT)).start()
         if explorer is not None:
             explorer.close()
         explorer = None
