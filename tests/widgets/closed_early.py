@@ -1,16 +1,20 @@
 """Explorers and viewers that are closed at any moment of their loading, in a process of its own.
 
-`python -m tests.widgets.closed_early explorer|viewer [displayed]` prints as JSON how many traces were opened,
-how many of them and how many parts are still there. With all stacks, if they do not go within a minute.
+`python -m tests.widgets.closed_early explorer|viewer|interrupted [displayed]` prints as JSON how many traces
+were opened, and how many of them and of parts are still there; if they do not go within a minute, all stacks.
 """
 
 import faulthandler
 import gc
 import json
+import os
+import random
+import signal
 import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ipywidgets.widgets import widget as widget_module
@@ -30,6 +34,42 @@ def made(kind: str) -> TraceExplorer | DiffViewer:
 
 
 def closed_early(kind: str, displayed: bool) -> dict[str, int]:
+    """Of a part that is closed again, sooner or later."""
+    opened = noted()
+    for milliseconds in MOMENTS_MS:
+        part = made(kind)
+        if displayed:
+            part.ask("view_opened", {"view": "a", "count": 1})
+        time.sleep(milliseconds / 1000)
+        part.close()
+        del part
+    return left(opened, lambda: all(thread.name != "hta_widgets_loading" for thread in threading.enumerate()))
+
+
+def interrupted() -> dict[str, int]:
+    """Of a cell that is run again and again, and interrupted at any moment."""
+    random.seed(1)
+    opened = noted()
+    explorer: TraceExplorer | None = None
+    for _ in range(30):
+        try:  # the timer may go off before its start has returned
+            threading.Timer(random.uniform(0, 0.2), os.kill, (os.getpid(), signal.SIGINT)).start()
+            if explorer is not None:
+                explorer.close()
+            explorer = None
+            explorer = TraceExplorer(examples.path("gpt2_baseline"))
+            time.sleep(1)
+        except KeyboardInterrupt:
+            pass
+    if explorer is not None:
+        explorer.close()
+    explorer = None
+    return left(opened, lambda: threading.active_count() <= 5)
+
+
+def noted() -> list[weakref.ref[Trace]]:
+    """The traces that are opened from now on, when what reading compiles and imports once is there."""
+    Trace.open(examples.path("gpt2_baseline"))
     opened: list[weakref.ref[Trace]] = []
     real = Trace.open
 
@@ -39,15 +79,13 @@ def closed_early(kind: str, displayed: bool) -> dict[str, int]:
         return trace
 
     Trace.open = open_and_note  # type: ignore[method-assign]
-    for milliseconds in MOMENTS_MS:
-        part = made(kind)
-        if displayed:
-            part.ask("view_opened", {"view": "a", "count": 1})
-        time.sleep(milliseconds / 1000)
-        part.close()
-        del part
+    return opened
+
+
+def left(opened: list[weakref.ref[Trace]], at_rest: Callable[[], bool]) -> dict[str, int]:
+    """What is still there once everything is at rest and no trace is, or after a minute."""
     deadline = time.monotonic() + SECONDS
-    while _traces(opened) or any(thread.name == "hta_widgets_loading" for thread in threading.enumerate()):
+    while _traces(opened) or not at_rest():
         if time.monotonic() > deadline:
             faulthandler.dump_traceback()
             break
@@ -62,4 +100,6 @@ def _traces(opened: list[weakref.ref[Trace]]) -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(closed_early(sys.argv[1], "displayed" in sys.argv[2:])))
+    what, *more = sys.argv[1:]
+    found = interrupted() if what == "interrupted" else closed_early(what, "displayed" in more)
+    sys.stdout.write(json.dumps(found))

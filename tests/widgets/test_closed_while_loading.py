@@ -2,8 +2,6 @@
 
 import gc
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -50,14 +48,19 @@ def freed(opened: list[weakref.ref[Trace]]) -> bool:
     return not loading() and not any(trace() for trace in opened)
 
 
+def in_a_process(*words: str) -> tuple[dict[str, int], str]:
+    """What is left, and what was said, of a process of its own, where no other test has left work to do."""
+    command = [sys.executable, "-m", "tests.widgets.closed_early", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
 @pytest.mark.parametrize("displayed", [(), ("displayed",)], ids=["alone", "displayed"])
 @pytest.mark.parametrize("kind", ["explorer", "viewer"])
 def test_at_any_moment(kind: str, displayed: tuple[str, ...]) -> None:
-    """In a process of its own, where no other test has left work to do."""
-    command = [sys.executable, "-m", "tests.widgets.closed_early", kind, *displayed]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
-    found = json.loads(done.stdout)
-    assert (found["traces"], found["parts"]) == (0, 0), done.stderr
+    found, said = in_a_process(kind, *displayed)
+    assert (found["traces"], found["parts"]) == (0, 0), said
     assert found["opened"] > 3
 
 
@@ -120,51 +123,7 @@ def test_a_part_that_raises_while_it_is_made_is_closed(monkeypatch: pytest.Monke
     assert len(parts_alive()) == before
 
 
-# A cell that is run again and again, and interrupted at any moment.
-INTERRUPTED = """
-import gc, os, random, signal, sys, threading, time, weakref
-from ipywidgets.widgets import widget as widget_module
-from hta_widgets import Trace, TraceExplorer, examples
-from hta_widgets.widgets.part import Part
-random.seed(1)
-opened, real = [], Trace.open
-def note(*given, **named):
-    trace = real(*given, **named)
-    opened.append(weakref.ref(trace))
-    return trace
-Trace.open = note
-explorer = None
-for _ in range(30):
-    try:  # the timer may go off before its start has returned
-        threading.Timer(random.uniform(0, 0.2), os.kill, (os.getpid(), signal.SIGINT)).start()
-        if explorer is not None:
-            explorer.close()
-        explorer = None
-        explorer = TraceExplorer(examples.path("gpt2_baseline"))
-        time.sleep(1)
-    except KeyboardInterrupt:
-        pass
-if explorer is not None:
-    explorer.close()
-explorer = None
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    gc.collect()
-    alive = sum(trace() is not None for trace in opened)
-    if not alive and threading.active_count() <= 5:
-        break
-    time.sleep(0.1)
-parts = [widget for widget in widget_module._instances.values() if isinstance(widget, Part)]
-print(len(opened), alive, len(parts))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such signals")
 def test_a_cell_that_is_interrupted_leaves_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], cwd=ROOT, capture_output=True, text=True, timeout=180
-    )
-    assert done.returncode == 0 and signal.SIGINT, done.stderr
-    count, alive, parts = map(int, done.stdout.split())
-    assert count > 3
-    assert alive == 0 and parts == 0, done.stdout
+    found, said = in_a_process("interrupted")
+    assert found["opened"] > 3
+    assert (found["traces"], found["parts"]) == (0, 0), said
