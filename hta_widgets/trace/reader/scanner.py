@@ -31,7 +31,7 @@ from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.perfetto.head import is_perfetto
 from hta_widgets.trace.reader.source import Source, TraceSource, describe
 from hta_widgets.trace.reader.stated import in_words, unusable
-from hta_widgets.trace.reader.table import EventTable, Problem
+from hta_widgets.trace.reader.table import EventTable, Problem, cut_short
 
 if TYPE_CHECKING:
     from hta_widgets.trace.reader.perfetto.reading import PacketReading
@@ -283,14 +283,7 @@ class _Reading:
         return as_kineto(table)
 
     def _problems(self, damage: str | None) -> list[Problem]:
-        problems = []
-        if damage is not None:
-            problems.append(
-                Problem("compression", "error", 1, None, f"{damage}; what came before it was read")
-            )
-        if self._unfinished_at is not None:
-            text = "the file ends inside traceEvents; complete events were read"
-            problems.append(Problem("truncated", "error", 1, self._unfinished_at, text))
+        problems = cut_short(damage, self._unfinished_at, "traceEvents", "events")
         if self._malformed:
             text = "not readable as JSON; left out"
             problems.append(Problem("malformed_event", "error", self._malformed, self._malformed_at, text))

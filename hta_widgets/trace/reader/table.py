@@ -31,6 +31,17 @@ class Problem:
     detail: str
 
 
+def cut_short(damage: str | None, unfinished_at: int | None, inside: str, read: str) -> list[Problem]:
+    """What is wrong at the end of a file: its compression (`damage`), and what it ends `inside`."""
+    problems = []
+    if damage is not None:
+        problems.append(Problem("compression", "error", 1, None, f"{damage}; what came before it was read"))
+    if unfinished_at is not None:
+        text = f"the file ends inside {inside}; complete {read} were read"
+        problems.append(Problem("truncated", "error", 1, unfinished_at, text))
+    return problems
+
+
 class EventTable:
     """Immutable columns of one trace file.
 

@@ -18,7 +18,7 @@ from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.perfetto import packets
 from hta_widgets.trace.reader.perfetto.packets import State, next_packet, scan_packets
 from hta_widgets.trace.reader.schema import argument_columns
-from hta_widgets.trace.reader.table import EventTable, Problem
+from hta_widgets.trace.reader.table import EventTable, Problem, cut_short
 
 __all__ = ["METADATA_NAMES", "PacketReading"]
 
@@ -252,15 +252,8 @@ class PacketReading:
     # ---- the end
 
     def _problems(self, damage: str | None) -> list[Problem]:
-        problems = []
+        problems = cut_short(damage, self._unfinished_at, "a packet", "packets")
         numbers = self.state.numbers
-        if damage is not None:
-            problems.append(
-                Problem("compression", "error", 1, None, f"{damage}; what came before it was read")
-            )
-        if self._unfinished_at is not None:
-            text = "the file ends inside a packet; complete packets were read"
-            problems.append(Problem("truncated", "error", 1, self._unfinished_at, text))
         if self._losses:
             text = "no packet begins here; reading went on at the next ones"
             problems.append(Problem("malformed_event", "error", self._losses, self._lost_at, text))
