@@ -8,17 +8,11 @@ from typing import Final
 
 from hta_widgets.analysis.kernels.classes import kernel_class
 
-__all__ = ["PRODUCT", "ROLES", "UNKNOWN", "part_of_kernel", "part_of_module", "part_of_operator"]
+__all__ = ["PRODUCT", "UNKNOWN", "part_of_kernel", "part_of_module", "part_of_operator"]
 
 PRODUCT: Final = "product"
 """A matrix product: which one it is follows from its place."""
 UNKNOWN: Final = "unknown"
-ROLES: Final = (
-    "embedding", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation", "down",
-    "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise", "copy",
-    PRODUCT, "other",
-)  # fmt: skip
-"""What kernels of a step do, in the order of a pass through the model."""
 
 # The first that is found decides. Words of several engines: vLLM, SGLang, aiter, FlashInfer, TensorRT-LLM.
 _WORDS: Final = tuple(

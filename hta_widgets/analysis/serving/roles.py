@@ -30,9 +30,6 @@ __all__ = ["Roles", "roles_of"]
 
 Int64 = npt.NDArray[np.int64]
 
-KNOWN_BY: Final = ("annotation", "capture", "operator", "structure", "")
-"""How the role of a kernel is known, the most trusted first; "": it is not."""
-
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 _LAYER = re.compile(r"(?:layers?|blocks?|(?:^|\.)h)[._](\d+)", re.IGNORECASE)
 _PRODUCTS: Final = ("qkv", "o_proj", "gate_up", "down", "router", "lm_head")
