@@ -24,8 +24,10 @@ __all__ = [
     "bandwidth",
     "brief",
     "byte_size",
+    "capitalised",
     "column_format",
     "counted",
+    "decapitalised",
     "did_you_mean",
     "duration",
     "encodable",
@@ -34,6 +36,7 @@ __all__ = [
     "percent",
     "plain",
     "ranks_in_words",
+    "runs_of",
     "signed",
     "significant",
     "unit_of",
@@ -221,6 +224,31 @@ def encodable(text: str) -> str:
         else letter
         for letter in text
     )
+
+
+def capitalised(text: str) -> str:
+    """`text` as a sentence begins; the rest of it stays."""
+    return text[:1].upper() + text[1:]
+
+
+def decapitalised(text: str) -> str:
+    """`text` as it stands within a sentence; the rest of it stays."""
+    return text[:1].lower() + text[1:]
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of consecutive numbers.
+
+    >>> runs_of([0, 1, 2, 7])
+    [(0, 2), (7, 7)]
+    """
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def in_words(words: list[str]) -> str:

@@ -19,6 +19,7 @@ from hta_widgets.cli.output import budget_of, check_writable, form_of, write_fra
 from hta_widgets.cli.rows import chosen_rows
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
+from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
 
 __all__ = ["run"]
@@ -57,7 +58,7 @@ def run(arguments: Namespace) -> Exit:
 
 def _answer(analysis: Analysis, frame: pd.DataFrame, trace: Trace) -> str:
     """The answer in a sentence, with one for what it does not hold."""
-    without = f"{trace.without[0].upper()}{trace.without[1:]}." if trace.without else ""
+    without = f"{capitalised(trace.without)}." if trace.without else ""
     return " ".join(filter(None, (analysis.sentence(frame), without)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hta_widgets.cli.exits import UsageError
+from hta_widgets.formatting import runs_of
 
 __all__ = ["TIME_UNITS", "Numbers", "Span", "assignment", "numbers", "span"]
 
@@ -92,13 +93,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 def number_ranges(known: Iterable[int]) -> str:
     """Ascending numbers in short: `0-3, 7`; of very many, the first."""
-    runs: list[list[int]] = []
-    for number in known:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    most = 12
+    runs, most = runs_of(known), 12
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:most]]
     return ", ".join(texts) + (", …" if len(runs) > most else "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hta_widgets.formatting import counted, in_words, ranks_in_words
+from hta_widgets.formatting import capitalised, counted, in_words, ranks_in_words
 from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto, reason_of
 
 if TYPE_CHECKING:
@@ -111,4 +111,4 @@ def _notes(trace: Trace) -> tuple[str, ...]:
 
 def _as_sentence(text: str) -> str:
     is_word = text.split()[0].isalpha()  # a call is written as it is
-    return f"{text[0].upper()}{text[1:]}." if is_word else f"{text}."
+    return f"{capitalised(text)}." if is_word else f"{text}."

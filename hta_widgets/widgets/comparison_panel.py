@@ -13,6 +13,7 @@ from hta_widgets.analysis.compare.check_table import check_table
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.charts.marks import Marks, marks
 from hta_widgets.engine import UI_LOCK, start
+from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
@@ -221,4 +222,4 @@ def _doubts(frame: pd.DataFrame) -> list[dict[str, str]]:
 
 def _begun(sentence: str, names: tuple[str, ...]) -> str:
     """With a capital, unless it begins with a name."""
-    return sentence if sentence.startswith(names) else f"{sentence[:1].upper()}{sentence[1:]}"
+    return sentence if sentence.startswith(names) else capitalised(sentence)

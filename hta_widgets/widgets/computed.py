@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError, NotComparableError
+from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
@@ -76,5 +77,5 @@ class Computed(Part):
         missing = isinstance(error, MissingDataError | NotComparableError)
         with UI_LOCK, self.hold_sync():
             text = str(error)
-            self.message = text[:1].upper() + text[1:] if missing else f"{type(error).__name__}: {text}"
+            self.message = capitalised(text) if missing else f"{type(error).__name__}: {text}"
             self.status = "empty" if missing else "error"  # last, as in `_deliver`

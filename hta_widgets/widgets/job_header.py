@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import brief, capitalised, counted, duration
 from hta_widgets.trace.class_rules import function_pattern
 from hta_widgets.trace.classify import own_name
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
@@ -83,7 +83,7 @@ _FILES_NAMED = 16
 def _files(trace: Trace, files: list[str]) -> str:
     """What is missing, and the first files: a page cannot show a thousand of them."""
     without = trace.without
-    told = [f"{without[0].upper()}{without[1:]}"] if without else []
+    told = [capitalised(without)] if without else []
     told += files[:_FILES_NAMED]
     more = len(files) - _FILES_NAMED
     return "\n".join([*told, f"and {counted(more, 'more file')}"] if more > 0 else told)

@@ -16,7 +16,7 @@ from hta_widgets.analysis.parallelism.coordinates import IN_WORDS, SCOPES
 from hta_widgets.charts.svg import PanelPicture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import capitalised, duration
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -207,7 +207,7 @@ def _slowdown(trace: Trace, scope: Scope) -> tuple[pd.DataFrame | None, str]:
         return cached_analysis(trace, "slowdown", scope), ""
     except MissingDataError as error:
         text = str(error)
-        return None, f"{text[:1].upper()}{text[1:]}"
+        return None, capitalised(text)
 
 
 def _costs(trace: Trace, parts: _Parts) -> _Costs:

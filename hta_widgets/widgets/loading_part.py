@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Self
 
 from hta_widgets.engine import UI_LOCK, Superseded, checkpoint
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import capitalised, counted
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.widgets.cell_thread import CellThread
@@ -159,9 +159,7 @@ class LoadingPart(Part):
         with UI_LOCK, self.hold_sync():
             if self.status == "busy":
                 self.progress = done / total if total else None
-                self.message = (
-                    f"{int(done)} of {total} files: {text}" if total > 1 else text[:1].upper() + text[1:]
-                )
+                self.message = f"{int(done)} of {total} files: {text}" if total > 1 else capitalised(text)
 
     @rpc_method("cancel")
     def _on_cancel(self, _params: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import capitalised
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -91,7 +92,7 @@ def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, 
             cached_analysis(trace, kind, Scope())
         except MissingDataError as missing:
             text = str(missing)
-            told[kind] = f"{text[0].upper()}{text[1:]}"
+            told[kind] = capitalised(text)
     if "rank_waits" in told:  # what the panel of the job cannot do without
         told["job"] = told["rank_waits"]
     return told

@@ -13,7 +13,7 @@ from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS, guessed_steps, step_times
 from hta_widgets.analysis.idle.split import PARTS, SERIES, split
 from hta_widgets.charts.spec import Stack
-from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.formatting import capitalised, counted, decapitalised, duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -165,10 +165,7 @@ def sentence(frame: pd.DataFrame) -> str:
         )
     changes = _changes(frame, compared).iloc[longest].to_dict()
     cause = cause_of_change({str(part): int(change) for part, change in changes.items()})
-    return (
-        f"{place[:1].upper()}{place[1:]} is {duration(change)} longer than the median step: "
-        f"{_decapitalised(cause)}"
-    )
+    return f"{capitalised(place)} is {duration(change)} longer than the median step: {decapitalised(cause)}"
 
 
 def _steps_of(compared: pd.DataFrame) -> str:
@@ -197,12 +194,8 @@ def _other_rank(frame: pd.DataFrame, compared: pd.DataFrame) -> str:
         return ""
     at = int(unlike.to_numpy(np.float64).argmax())
     changes = (of_rank - of_rank.median()).iloc[at].round().astype("int64").to_dict()
-    cause = _decapitalised(cause_of_change({str(part): change for part, change in changes.items()}))
+    cause = decapitalised(cause_of_change({str(part): change for part, change in changes.items()}))
     return f"; rank {of_rank.index[at]} differs most: {cause.rstrip('.')}"
-
-
-def _decapitalised(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"
 
 
 ANALYSIS = Analysis(

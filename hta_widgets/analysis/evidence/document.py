@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS, fitted
-from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of, titled
+from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
 from hta_widgets.analysis.evidence.prose import clipped
 from hta_widgets.analysis.evidence.runs import Options
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
+from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.sections import MEMORY, RECORDING, SAVES, VERDICT
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import decapitalised, percent, runs_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.version import __version__
 
@@ -166,12 +167,7 @@ def _options(part: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """`0-3,7`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
+    runs = runs_of(sorted(numbers))
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
@@ -186,7 +182,7 @@ def _verdict(
         if unknown is None:
             return "No known cause takes a share of the time that stands out."
         lacking = str(unknown["text"]).partition(": ")[0]
-        return clipped(f"Where time goes is unknown: {lacking[0].lower()}{lacking[1:]}.", _VERDICT)
+        return clipped(f"Where time goes is unknown: {decapitalised(lacking)}.", _VERDICT)
     said, first = _spent(findings[0], selected[0]), selected[0]
     working = next((at for at, row in enumerate(selected[: len(findings)]) if row["section"] == VERDICT), 0)
     if working and not any(row["severity"] == "warning" for row in selected):
@@ -204,8 +200,7 @@ def _verdict(
 
 def _spent(finding: Mapping[str, Any], row: Row) -> str:
     """`14.6 % of step time: waiting for a late rank`."""
-    title = titled(row)
-    return f"{cost_in_words(finding['cost'])}: {title[0].lower()}{title[1:]}"
+    return f"{cost_in_words(finding['cost'])}: {decapitalised(title(row))}"
 
 
 def _time(trace: Trace, judged: Scope) -> dict[str, Any]:

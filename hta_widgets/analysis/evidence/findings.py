@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
 from hta_widgets.analysis.evidence.prose import Claims, clipped, names_in, rounded, same, sentences, shares_of
 from hta_widgets.analysis.evidence.runs import Options, runs_of
+from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.registry import ANALYSES
@@ -23,7 +24,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "predicted_saving", "titled"]
+__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "predicted_saving"]
 
 Row = Mapping[str, Any]
 
@@ -86,7 +87,7 @@ def finding_of(
     claims: Claims = json.loads(row["claims"] or "[]")
     cost = _cost(row, claims)
     saving = _saving(row, str(cost["of"]), forbidden)
-    where = [{"what": titled(part), "share_pct": rounded(float(part["share_pct"]))} for part in parts]
+    where = [{"what": title(part), "share_pct": rounded(float(part["share_pct"]))} for part in parts]
     where = [place for place in [*where[:2], *shares_of(claims)] if 0 <= place["share_pct"] <= 100]
     where = where[:_MOST_PLACES]
     events = _events(trace, judged, row)
@@ -109,7 +110,7 @@ def finding_of(
     finding = {
         "id": str(row["topic"]),
         "rank": None if _absent(row["rank"]) else int(row["rank"]),
-        "claim": said or f"{titled(row)}: {cost_in_words(cost)}.",
+        "claim": said or f"{title(row)}: {cost_in_words(cost)}.",
         "cost": cost,
         "saving": saving,
         "where": where,
@@ -147,12 +148,6 @@ def _advice(rows: Sequence[Row]) -> str:
 
 def _absent(value: Any) -> bool:
     return bool(pd.isna(value))
-
-
-def titled(row: Row) -> str:
-    """The title of a row, as a heading."""
-    words = str(row["title"]).rstrip(",.")
-    return f"{words[0].upper()}{words[1:]}"
 
 
 def cost_in_words(cost: Mapping[str, Any]) -> str:

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["CLASSES", "Form", "Part", "Whole", "bar", "whole_of_step"]
+__all__ = ["CLASSES", "SAVINGS", "Form", "Part", "Whole", "bar", "saved_in", "whole_of_step"]
 
 Form = Literal["simulated", "bound", "unknown", "hidden", "rest"]
+SAVINGS: Final[tuple[Form, ...]] = ("simulated", "bound")
+"""The forms of parts that can be saved."""
+_COSTS: Final[tuple[tuple[Form, str], ...]] = (("unknown", UNKNOWN), ("hidden", LATER))
 
 CLASSES: Final[tuple[LostAs, ...]] = get_args(LostAs)
 _EXPOSED: Final = ", exposed=True"
@@ -135,16 +138,21 @@ def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> 
             _take(left, part.lost_as, part.ns)
             parts.append(part)
     parts.sort(key=lambda part: part.finding)
-    for form, section in (("unknown", UNKNOWN), ("hidden", LATER)):
+    for form, section in _COSTS:
         for at, row in enumerate(rows):
             if row["section"] != section or not row["share_pct"]:
                 continue
             lost_as = class_of(row)
             ns = min(round(whole.ns * float(row["share_pct"]) / 100), left.get(lost_as, 0))
             if 100.0 * ns >= LEAST_PCT * whole.ns:
-                parts.append(Part(ns, "unknown" if form == "unknown" else "hidden", lost_as, at))
+                parts.append(Part(ns, form, lost_as, at))
                 left[lost_as] -= ns
     return [*parts, *(Part(ns, "rest", name) for name, ns in left.items() if ns)]
+
+
+def saved_in(parts: Sequence[Part]) -> int:
+    """How much of the step can be saved, ns."""
+    return sum(part.ns for part in parts if part.form in SAVINGS)
 
 
 def change_of(row: pd.Series) -> str:

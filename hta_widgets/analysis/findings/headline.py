@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
@@ -16,17 +19,21 @@ from hta_widgets.analysis.findings.sections import (
     VERDICT,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
-from hta_widgets.formatting import counted, percent
+from hta_widgets.formatting import capitalised, counted, decapitalised, percent
 
-__all__ = ["sentence", "title"]
+__all__ = ["apart_from_work", "sentence", "title"]
 
 _BEYOND = 1.1
 
 
-def title(finding: pd.Series) -> str:
+def title(finding: pd.Series | Mapping[str, Any]) -> str:
     """A row of `overview` in a few words, for a heading."""
-    words = str(finding["title"]).rstrip(",.")
-    return f"{words[0].upper()}{words[1:]}"
+    return capitalised(str(finding["title"]).rstrip(",."))
+
+
+def apart_from_work(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` about what is recorded and not judged, which say so before all else."""
+    return (frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -40,11 +47,11 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _answer(frame: pd.DataFrame) -> str:
     """What stands apart from the steady work, then what is said of that."""
-    apart = frame[(frame["role"] == "aside") & (frame["headline"] != "")]
+    apart = frame[apart_from_work(frame)]
     said = _judged(frame)
     if apart.empty:
         return said
-    return f"{'; '.join(apart['headline'])}; in the rest, {said[0].lower()}{said[1:]}"
+    return f"{'; '.join(apart['headline'])}; in the rest, {decapitalised(said)}"
 
 
 def _judged(frame: pd.DataFrame) -> str:
@@ -92,7 +99,7 @@ def _cannot(unknown: pd.DataFrame) -> str:
         texts = unknown.loc[unknown["role"] == role, "text"]
         if len(texts):
             lacking = texts.iloc[0].partition(": it is unknown")[0]
-            return f"{cannot} cannot be told: {lacking[0].lower()}{lacking[1:]}."
+            return f"{cannot} cannot be told: {decapitalised(lacking)}."
     return str(unknown["text"].iloc[0])
 
 
@@ -102,7 +109,7 @@ def _working(verdict: pd.Series, now: pd.DataFrame) -> str:
     if now.empty:
         return f"{working}: {verdict['headline']}."
     most = _cost(now.iloc[0])
-    return f"{working}; {most[0].lower()}{most[1:]}{_saving(now.iloc[0])}."
+    return f"{working}; {decapitalised(most)}{_saving(now.iloc[0])}."
 
 
 def _first(found: pd.DataFrame) -> str:
@@ -124,7 +131,7 @@ def _others(found: pd.DataFrame) -> str:
     said = ""
     if first["section"] == SAVES and len(larger):
         most = _cost(larger.iloc[0])
-        said, others = f"; {most[0].lower()}{most[1:]}, how much of it can be saved is unknown", others - 1
+        said, others = f"; {decapitalised(most)}, how much of it can be saved is unknown", others - 1
     if others <= 0:
         return said
     return f"{said}; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"

@@ -29,7 +29,7 @@ from hta_widgets.analysis.findings.savings import may_save, with_savings
 from hta_widgets.analysis.findings.withheld import WithheldError
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import in_words
+from hta_widgets.formatting import capitalised, in_words
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -135,7 +135,7 @@ def _checked(inputs: Inputs, absent: list[Rule]) -> list[Rule]:
 def _lack(missing: MissingDataError) -> str:
     """What is missing, or what is wrong with the records."""
     if isinstance(missing, WithheldError):
-        return f"{missing.detail[0].upper()}{missing.detail[1:]}"
+        return capitalised(missing.detail)
     return f"The trace has no {missing.field}"
 
 

@@ -91,9 +91,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     judged = "what is judged"
     if inputs.announced and inputs.settled_ns is None:
         judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
-    headline = (
-        f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
-    )
+    headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     where = NOTHING_SAID
     if 2 * own.length >= apart.length:
         where = say(

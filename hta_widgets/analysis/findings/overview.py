@@ -20,7 +20,7 @@ from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import in_words
+from hta_widgets.formatting import decapitalised, in_words
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _claims(stated: Any, saving: Any) -> str:
 
 def _checked_row(rules: list[Rule]) -> dict[str, object]:
     titles = [rule.title.rstrip(",") for rule in rules]
-    listed = in_words([f"{title[0].lower()}{title[1:]}" for title in titles])
+    listed = in_words([decapitalised(title) for title in titles])
     return {
         **_NO_FINDING,
         "section": NOTHING,

@@ -11,7 +11,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.job.slowdown import judged
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import ranks_in_words
+from hta_widgets.formatting import capitalised, ranks_in_words
 from hta_widgets.trace.scope import Scope
 
 MOST_WORK: Final = 200_000
@@ -81,7 +81,7 @@ class ReplayedJob:
         who = ranks_in_words(self.ranks)
         return say(
             " {who} cost{s} {share} of a step ({time}): {evidence}.",
-            who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=f"{who[0].upper()}{who[1:]}"),
+            who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=capitalised(who)),
             s="s" * (len(self.ranks) == 1),
             share=share,
             time=Claim("job_saving", self.cost_ns, "ns/step"),

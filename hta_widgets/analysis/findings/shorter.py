@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, in_words
+from hta_widgets.formatting import brief, capitalised, in_words
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -191,9 +191,6 @@ def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     return work.within(rank_trace.windows(inputs.scope))
 
 
-_STATE: Final = "state the peaks of the device by hta_widgets.analysis.register_peaks."
-
-
 def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     """The peaks of the devices of these ranks.
 
@@ -212,7 +209,7 @@ def unknown_device(inputs: Inputs, ranks: list[int], why: str) -> MissingDataErr
     names = sorted({name for rank in ranks if (name := inputs.of(rank, _name_of))})
     if names:
         named = f"device of a known datasheet ({in_words([brief(name) for name in names])} is none)"
-        return MissingDataError(named, f"{peaks[0].upper()}{peaks[1:]}", why)
+        return MissingDataError(named, capitalised(peaks), why)
     record = "Record with a version of PyTorch that writes deviceProperties"
     return MissingDataError("name of the device", f"{record}, or {peaks}", why)
 

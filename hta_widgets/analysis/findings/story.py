@@ -12,15 +12,17 @@ import pandas as pd
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.bar import (
     CLASSES,
+    SAVINGS,
     Form,
     Part,
     Whole,
     bar,
     change_of,
     class_of,
+    saved_in,
     whole_of_step,
 )
-from hta_widgets.analysis.findings.headline import sentence, title
+from hta_widgets.analysis.findings.headline import apart_from_work, sentence, title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
@@ -38,7 +40,15 @@ from hta_widgets.analysis.findings.sections import (
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-from hta_widgets.formatting import counted, duration, in_words, percent, ranks_in_words
+from hta_widgets.formatting import (
+    capitalised,
+    counted,
+    decapitalised,
+    duration,
+    in_words,
+    percent,
+    ranks_in_words,
+)
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -46,7 +56,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Advice", "Check", "Story", "story"]
 
-_NAMES: Final = {"compute": "compute", "communication": "communication", "memory": "copies", "idle": "idle"}
 _DOES: Final = {
     "compute": "the GPU computes {pct} of it",
     "communication": "communication takes {pct} of it",
@@ -167,7 +176,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     parts = bar(trace, scope, whole, rows) if whole else []
     advice = [_advice(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
-    saved_ns = sum(part.ns for part in parts if part.form in ("simulated", "bound"))
+    saved_ns = saved_in(parts)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
@@ -220,7 +229,7 @@ def _headline(
 ) -> str:
     """Of a server its time per token, of other jobs what there is to save."""
     if whole is None or "host" in whole.split:
-        return _without_bar(frame[~_apart(frame)])
+        return _without_bar(frame[~apart_from_work(frame)])
     rate = frame.loc[frame["topic"] == SERVING_RATE, "text"]
     if len(rate):
         return str(rate.iloc[0]).removesuffix(".")
@@ -233,9 +242,9 @@ def _of_whole(
     time = f"{duration(whole.ns)} per step" if whole.per_step else f"{duration(whole.ns)} in all"
     if whole.per_step and scope.iterations and len(scope.iterations) == 1:
         time = f"Step {scope.iterations[0]}: {duration(whole.ns)}"
-    savings = [part for part in parts if part.form in ("simulated", "bound") and _is_large(part, whole)]
+    savings = [part for part in parts if part.form in SAVINGS and _is_large(part, whole)]
     if savings:
-        left = whole.ns - sum(part.ns for part in parts if part.form in ("simulated", "bound"))
+        left = whole.ns - saved_in(parts)
         best = " at best" if any(part.form == "bound" for part in savings) else ""
         largest = sorted(savings, key=lambda part: -part.ns)[:2]
         causes = in_words([advice[part.finding].cause_words for part in largest])
@@ -262,16 +271,11 @@ def _without_bar(frame: pd.DataFrame) -> str:
     return sentence(frame).removesuffix(".")
 
 
-def _apart(frame: pd.DataFrame) -> pd.Series[bool]:
-    """The findings about what is recorded and not judged."""
-    return (frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")
-
-
 def _beside(
     scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
 ) -> Iterator[str]:
     """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
-    yield from (f"{said}." for said in frame.loc[_apart(frame), "headline"])
+    yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"])
     if whole is None:
         return
     if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:
@@ -280,7 +284,7 @@ def _beside(
 
 
 def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
-    saved = any(part.form in ("simulated", "bound") for part in parts)
+    saved = any(part.form in SAVINGS for part in parts)
     per = " of each step" if whole.per_step else ""
     for form, end in (
         ("hidden", ", but taking it away saves nothing yet"),
@@ -323,7 +327,7 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
     said = title(row)
     causes = (_of_rank(rule.cause, row) for rule in rules)
-    return next(filter(None, causes), f"{said[:1].lower()}{said[1:]}")
+    return next(filter(None, causes), decapitalised(said))
 
 
 def _of_rank(text: str, row: pd.Series) -> str:
@@ -380,7 +384,7 @@ def _advice(
         why=why,
         todo=str(row["suggestion"]),
         sure=_sure(trace, scope, inputs, whole, part, row, form),
-        wrong_if=_begin(str(row["wrong_if"])),
+        wrong_if=capitalised(str(row["wrong_if"])),
         risk=str(row["risk"]),
         needs=str(row["needs"]),
         own=_own(row, whole, part),
@@ -468,7 +472,3 @@ def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
 def _sentences(text: str) -> list[str]:
     """The sentences of a text."""
     return [each for each in re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text.strip()) if each] or [""]
-
-
-def _begin(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

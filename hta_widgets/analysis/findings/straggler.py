@@ -13,7 +13,7 @@ from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_r
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.waiting import waiting_of
-from hta_widgets.formatting import ranks_in_words
+from hta_widgets.formatting import capitalised, ranks_in_words
 
 # This much of the waiting in this part of the steps or fewer is no matter of all of them.
 _NEARLY_ALL = 0.9
@@ -116,7 +116,7 @@ def _who_waits(ranks: list[int], others: int, late: tuple[int, ...]) -> Text:
 def at_start(ranks: list[int]) -> str:
     """Ranks at the start of a sentence."""
     text = ranks_in_words(sorted(ranks))
-    return f"{text[0].upper()}{text[1:]}"
+    return capitalised(text)
 
 
 def recorded_of(inputs: Inputs, the: str = "the") -> Text:

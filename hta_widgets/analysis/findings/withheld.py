@@ -8,7 +8,7 @@ import numpy as np
 
 from hta_widgets.analysis.replay.quality import WORST_ERROR_PCT, quality_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, percent
+from hta_widgets.formatting import capitalised, counted, percent
 from hta_widgets.trace.records.doubt import OF_STEP
 from hta_widgets.trace.records.recorder import recorder_of
 from hta_widgets.trace.records.vetoes import reason_of
@@ -33,7 +33,7 @@ class WithheldError(MissingDataError):
     """The records do not support a class of claims: `detail` is why, `remedy` what to do."""
 
     def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__("records to trust", f"{remedy[:1].upper()}{remedy[1:]}." if remedy else "", reason)
+        super().__init__("records to trust", f"{capitalised(remedy)}." if remedy else "", reason)
 
 
 def withheld(trace: Trace, scope: Scope, claim: Claim) -> WithheldError | None:

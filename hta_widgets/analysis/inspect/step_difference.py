@@ -14,7 +14,7 @@ from hta_widgets.analysis.device_time.step_parts import cause_of_change
 from hta_widgets.analysis.idle.split import BUSY, PARTS, split
 from hta_widgets.analysis.inspect.window import inspect_window
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, duration
+from hta_widgets.formatting import capitalised, counted, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -92,7 +92,7 @@ def difference_of(
     one, other = _called(trace, first), _called(trace, second)
     changes = dict(zip(parts["part"].tolist(), parts["change_ns"].tolist(), strict=True))
     change = changes.pop(STEP)
-    title = f"{other[:1].upper()}{other[1:]} "
+    title = f"{capitalised(other)} "
     if change:
         title += f"is {duration(abs(change))} {'longer' if change > 0 else 'shorter'} than {one}"
     else:

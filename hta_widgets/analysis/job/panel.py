@@ -9,7 +9,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.job.slowdown import NONE, By, slowdown
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import capitalised, duration, percent
 
 __all__ = ["ANALYSIS", "sentence"]
 
@@ -34,7 +34,7 @@ def sentence(frame: pd.DataFrame) -> str:
         )
     return (
         f"A step of {duration(job['time_ns'])} would take {duration(job['cost_ns'])} ({share}) less if no "
-        f"rank were slow. {cause[:1].upper()}{cause[1:]}: {job['evidence']}.{open_end}"
+        f"rank were slow. {capitalised(cause)}: {job['evidence']}.{open_end}"
     )
 
 

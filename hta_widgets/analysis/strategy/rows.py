@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, sent_bytes
+from hta_widgets.formatting import runs_of
 
 __all__ = ["frame_of", "numbers", "plain_row", "row_of"]
 
@@ -62,13 +63,10 @@ def frame_of(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 def numbers(ranks: Sequence[int]) -> str:
     """`0, 1, 4-7`."""
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1].append(rank)
-        else:
-            runs.append([rank])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(
+        f"{first}-{last}" if last - first > 1 else ", ".join(map(str, range(first, last + 1)))
+        for first, last in runs_of(ranks)
+    )
 
 
 def _in_turn(units: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite, log10
 
-from hta_widgets.formatting import Unit, column_format
+from hta_widgets.formatting import Unit, capitalised, column_format
 
 __all__ = ["AxisUnit", "axis_unit", "in_words"]
 
@@ -53,4 +53,4 @@ def axis_unit(column: str, largest: float = 0.0) -> AxisUnit:
 def in_words(column: str, measure: str = "") -> str:
     """What a column holds: its chart's `measure`, or its name without the unit."""
     words = column_format(column, []).heading or column
-    return measure or words[:1].upper() + words[1:]
+    return measure or capitalised(words)
