@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -43,20 +45,30 @@ def measured(meetings: Mapping[int, Mapping[Hashable, int]], least_ns: int = LEA
     """
     ahead: dict[int, int] = {}
     told: list[str] = []
+    # Of each collective the ranks that left it and are not known yet: of thousands most never meet.
+    unknown: defaultdict[Hashable, set[int]] = defaultdict(set)
+    for rank, left in meetings.items():
+        if len(left) >= _LEAST_MEETINGS:
+            for key in left:
+                unknown[key].add(rank)
+
+    def reach(rank: int, offset: int) -> None:
+        ahead[rank] = offset
+        reached.append(rank)
+        for key in meetings[rank]:
+            unknown[key].discard(rank)
+
     for first in sorted(meetings):
         if first in ahead:
             continue
-        ahead[first] = 0
-        reached = [first]
+        reached: list[int] = []
+        reach(first, 0)
         for known in reached:  # which grows: those that met somebody who is known
-            for other in sorted(meetings.keys() - ahead.keys()):
-                found = _pair(meetings[known], meetings[other])
-                if found is None:
-                    continue
-                offset, error, drift, count = found
+            met = Counter(chain.from_iterable(unknown[key] for key in meetings[known]))
+            for other in sorted(rank for rank, times in met.items() if times >= _LEAST_MEETINGS):
+                offset, error, drift, count = _pair(meetings[known], meetings[other])
                 certain = abs(offset) > max(least_ns, _CERTAIN * error)
-                ahead[other] = ahead[known] + (offset if certain else 0)
-                reached.append(other)
+                reach(other, ahead[known] + (offset if certain else 0))
                 if certain:
                     told.append(_in_words(other, known, offset, error, drift, count))
     if not told:
@@ -65,11 +77,9 @@ def measured(meetings: Mapping[int, Mapping[Hashable, int]], least_ns: int = LEA
     return Measured(ahead, "; ".join(told[:_NAMED]) + more)
 
 
-def _pair(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> tuple[int, int, float, int] | None:
+def _pair(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> tuple[int, int, float, int]:
     """(how far the other's clock is ahead, its error, its drift per minute in ns, collectives in common)."""
     shared = one.keys() & other.keys()
-    if len(shared) < _LEAST_MEETINGS:
-        return None
     at = np.array([one[key] for key in shared], np.int64)
     apart = np.array([other[key] for key in shared], np.int64) - at
     offset = int(np.median(apart))

@@ -151,8 +151,9 @@ def _merged_parts(
     files: Sequence[TraceFile], headers: Sequence[Header], among: Sequence[int]
 ) -> dict[int, str]:
     """The ranks of merged files whose own files lie here as well."""
-    merged = [at for at in among if headers[at].parts == 1 and _of_merged(files, at)]
-    single = [at for at in among if at not in merged]
+    ranks_of = Counter(map(id, files))
+    merged = [at for at in among if headers[at].parts == 1 and ranks_of[id(files[at])] > 1]
+    single = sorted({*among} - {*merged})
     shapes = Counter(_shape(headers[at]) for at in single)
     ranks = {rank for at in single if (rank := stated_rank(headers[at].stated)[0]) is not None}
     left_out = {}
@@ -161,10 +162,6 @@ def _merged_parts(
             left_out[at] = "a merged file, whose ranks lie here in files of their own"
     complete = {files[at].name for at in merged} - {files[at].name for at in merged if at not in left_out}
     return {at: reason for at, reason in left_out.items() if files[at].name in complete}
-
-
-def _of_merged(files: Sequence[TraceFile], at: int) -> bool:
-    return sum(file is files[at] for file in files) > 1
 
 
 def _shape(header: Header) -> tuple[int, int]:

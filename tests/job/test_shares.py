@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,23 +17,16 @@ from hta_widgets.analysis import stragglers, temporal_breakdown
 from hta_widgets.charts.rank_bands import in_bands
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.rank_groups import rank_groups
+from tests.calls import calls
 from tests.job.kept_shares import SLOW, kind_of, simulate
 
 pytestmark = pytest.mark.slow
 
 FEW, MANY = 256, 2048
-# As in `test_growth`; n squared is 2
-EXPONENT = 1.6
-LEAST_S = 0.3
+# As in `test_growth`
+EXPONENT = 1.1
 # of one rank in the selector's message: its number, label and six numbers
 BYTES = 150
-
-
-def seconds(times: dict[str, float], what: str, work: Callable[[], Any]) -> Any:
-    begun = time.process_time()
-    answer = work()
-    times[what] = time.process_time() - begun
-    return answer
 
 
 def bytes_of(widget: RankSelector) -> int:
@@ -44,25 +35,25 @@ def bytes_of(widget: RankSelector) -> int:
     return len(json.dumps(state, default=str)) + sum(memoryview(buffer).nbytes for buffer in buffers)
 
 
-def asked(opened: Callable[[], Trace]) -> tuple[dict[str, float], Trace, RankSelector]:
-    """Times of what an explorer of the job asks first, none of which reads a column."""
-    times: dict[str, float] = {}
-    trace = seconds(times, "open", opened)
-    seconds(times, "summary", lambda: trace.extent_ns and trace.job_size and trace.absent and trace.key)
-    whole = seconds(times, "all shares", lambda: temporal_breakdown(trace))
+def asked(opened: Callable[[], Trace]) -> tuple[dict[str, int], Trace, RankSelector]:
+    """The calls of what an explorer of the job asks first, none of which reads a column."""
+    work: dict[str, int] = {}
+    work["open"], trace = calls(opened)
+    work["summary"], _ = calls(lambda: trace.extent_ns and trace.job_size and trace.absent and trace.key)
+    work["all shares"], whole = calls(lambda: temporal_breakdown(trace))
     odd = Scope(ranks=tuple(trace.ranks[1::2]))
-    half = seconds(times, "half of them", lambda: temporal_breakdown(trace, odd))
+    work["half of them"], half = calls(lambda: temporal_breakdown(trace, odd))
     pd.testing.assert_frame_equal(half, whole[whole["rank"] % 2 == 1].reset_index(drop=True))
-    steps = seconds(times, "iterations", lambda: trace.iterations)
-    selector = seconds(times, "rank picker", lambda: RankSelector(trace))
+    work["iterations"], steps = calls(lambda: trace.iterations)
+    work["rank picker"], selector = calls(lambda: RankSelector(trace))
     settle([selector])
     cells = pd.DataFrame(
         {"x": steps["iteration"], "y": steps["rank"], "value": steps["end_ns"] - steps["start_ns"]}
     )
-    rows, bands = seconds(times, "heat map", lambda: in_bands(cells))
+    work["heat map"], (rows, bands) = calls(lambda: in_bands(cells))
     assert rows["y"].nunique() <= 48 and sum(len(json.loads(band)) for band in bands) >= len(trace.ranks) - 16
     assert trace.memory.dropped == 0 and not any(trace.rank(rank).events.here for rank in trace.ranks)
-    return times, trace, selector
+    return work, trace, selector
 
 
 def test_2048_ranks_are_merged_from_their_shares(tmp_path: Path) -> None:
@@ -76,9 +67,8 @@ def test_2048_ranks_are_merged_from_their_shares(tmp_path: Path) -> None:
             assert bytes_of(selector) < BYTES * ranks
             whole = temporal_breakdown(trace)
     grown = {
-        what: math.log(took / max(found[FEW][what], 1e-3)) / math.log(MANY / FEW)
-        for what, took in found[MANY].items()
-        if took >= LEAST_S
+        what: round(math.log(many / found[FEW][what]) / math.log(MANY / FEW), 2)
+        for what, many in found[MANY].items()
     }
     assert not {what: exponent for what, exponent in grown.items() if exponent > EXPONENT}
 
