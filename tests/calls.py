@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 def calls(work: Callable[[], Answer]) -> tuple[int, Answer]:
-    """How many Python and C functions the work calls, in this thread and those that it starts; and its answer."""
+    """How many functions the work calls, in this thread and those that it starts; and its answer."""
     profiles = [cProfile.Profile()]
 
     def begin(*_: Any) -> None:
