@@ -1,6 +1,7 @@
 """The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
 from hta_widgets.timeline.counter_pixels import pack_counters
+from hta_widgets.timeline.doubtful import doubtful
 from hta_widgets.timeline.kept_lanes import lanes_of, pyramid_of
 from hta_widgets.timeline.kinds import Kinds
 from hta_widgets.timeline.lane_choice import GROUPINGS, LaneChoice, lane_table
@@ -24,6 +25,7 @@ __all__ = [
     "Pyramid",
     "Track",
     "build_lanes",
+    "doubtful",
     "gap_at",
     "lane_table",
     "lanes_of",

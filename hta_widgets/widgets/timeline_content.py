@@ -24,6 +24,7 @@ from hta_widgets.timeline import (
     Packed,
     Pyramid,
     build_lanes,
+    doubtful,
     lanes_of,
     outline,
     pack_json,
@@ -113,4 +114,5 @@ def _packed(
     labels = lane_labels(trace, dict.fromkeys(track.rank for track in lanes.tracks))
     outlined = outline(lanes, labels, iterations)
     outlined["mode"] = "client" if whole else "kernel"
+    outlined["doubtful"] = [] if outlined["replayed"] else doubtful(trace, lanes)
     return pack_json(outlined), pack_slices(lanes) if whole else None

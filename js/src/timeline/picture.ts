@@ -4,6 +4,7 @@ import { element } from "../page";
 import type { Bands } from "./bands";
 import { drawCounterNames, drawCounters } from "./counter_rows";
 import type { Counters } from "./counters";
+import { drawDoubtful } from "./doubtful";
 import {
   drawAxis,
   drawBandsTitle,
@@ -65,6 +66,7 @@ export class Picture {
     const { place, layout, iterations, highlight } = scene;
     if (place.width <= place.gutter) return;
     this.#drawSlices(context, scene, palette);
+    drawDoubtful(context, place, layout, this.outline.doubtful ?? [], palette);
     drawCounters(context, place, layout, this.counters, scene.ratio, palette);
     if (highlight.path) drawPath(context, place, layout, highlight.path, palette);
     drawHeaders(context, place, layout, palette);

@@ -1,6 +1,7 @@
 // The tooltip for what is under the pointer: a slice, a gap between slices, or a segment of the critical path.
 
 import { counted } from "../format";
+import { doubtsAt } from "./doubtful";
 import type { Extent } from "./overlay";
 import type { Palette } from "./palette";
 import type { CriticalPath } from "./path";
@@ -41,14 +42,17 @@ export function tipFor(
   if (!pointed) return null;
   const { lane } = pointed.row;
   const segment = path ? path.at(lane, pointed.t) : -1;
-  const more = path && segment >= 0 ? path.describe(segment) : [];
+  const onPath = path && segment >= 0 ? path.describe(segment) : [];
   const tip = pointed.slice
     ? sliceTip(pointed.slice, outline, flows ?? knownFlows(pointed.slice, source), palette)
     : gapTip(lane, pointed.t, outline, source, palette);
-  if (tip) return { ...tip, facts: { ...tip.facts, lines: [...tip.facts.lines, ...more] } };
+  if (tip) {
+    const lines = [...tip.facts.lines, ...doubtsAt(outline, lane, pointed.t), ...onPath];
+    return { ...tip, facts: { ...tip.facts, lines } };
+  }
   if (!path || segment < 0) return null;
   const start = path.path.start[segment] as number;
-  const [name = "", ...lines] = more;
+  const [name = "", ...lines] = onPath;
   const extent = { lane, start, dur: (path.path.end[segment] as number) - start };
   return { facts: { name, lines }, colour: palette.text, extent };
 }

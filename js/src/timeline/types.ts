@@ -22,6 +22,16 @@ export interface IterationInfo {
   end: number;
 }
 
+/** A stretch whose records cannot be true (hta_widgets/timeline/doubtful.py). */
+export interface Doubtful {
+  rank: number;
+  /** the lane of an estimated slice; null for a step that is left out */
+  lane: number | null;
+  start: number;
+  dur: number;
+  reason: string;
+}
+
 /** Everything that is known before the first slice (hta_widgets/timeline/outline.py). */
 export interface Outline {
   n: number;
@@ -40,6 +50,7 @@ export interface Outline {
   iterations: IterationInfo[];
   /** per class group (compute, communication, memory), per bin: busy lanes */
   activity: number[][];
+  doubtful?: Doubtful[];
 }
 
 /** Slices, or merged slices, lane after lane and sorted by start inside a lane. */

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { doubtsAt, drawDoubtful } from "../../src/timeline/doubtful";
+import type { Place } from "../../src/timeline/frame";
+import type { Layout } from "../../src/timeline/layout";
+import type { Palette } from "../../src/timeline/palette";
+import type { Doubtful, Outline } from "../../src/timeline/types";
+
+const slice: Doubtful = { rank: 1, lane: 3, start: 100, dur: 50, reason: "its times are estimated" };
+const step: Doubtful = { rank: 1, lane: null, start: 0, dur: 400, reason: "left out" };
+const outline = {
+  tracks: [
+    { rank: 0, first: 0, sizes: [1, 1] },
+    { rank: 1, first: 2, sizes: [1, 1] },
+  ],
+  doubtful: [step, slice],
+} as unknown as Outline;
+
+/** The boxes that are hatched: [left, top, width, height]. */
+function hatched(doubtful: readonly Doubtful[], t1: number): number[][] {
+  const boxes: number[][] = [];
+  const nothing = () => {};
+  const context = {
+    save: nothing,
+    restore: nothing,
+    beginPath: nothing,
+    clip: nothing,
+    moveTo: nothing,
+    lineTo: nothing,
+    stroke: nothing,
+    rect: (...box: number[]) => boxes.push(box),
+  } as unknown as CanvasRenderingContext2D;
+  const place: Place = { view: { t0: 0, t1 }, gutter: 100, width: 500, height: 400, scroll: 0 };
+  const layout = {
+    rows: [{ lane: 3, y: 40, h: 20, rank: 1 }],
+    stretches: [
+      { rank: 0, y: 0, bottom: 30 },
+      { rank: 1, y: 30, bottom: 90 },
+    ],
+  } as unknown as Layout;
+  drawDoubtful(context, place, layout, doubtful, { text: "black" } as Palette);
+  return boxes;
+}
+
+describe("records that cannot be true", () => {
+  it("are hatched: a slice on its lane, a step over all lanes of its rank", () => {
+    const [overStep, onLane] = hatched([step, slice], 400) as [number[], number[]];
+    expect([overStep[0], overStep[2], overStep[3]]).toEqual([100, 400, 60]);
+    expect([onLane[0], onLane[2], onLane[3]]).toEqual([200, 50, 19]);
+  });
+
+  it("are not drawn where they are out of sight", () => {
+    expect(hatched([slice], 90)).toEqual([]);
+    expect(hatched([{ ...slice, lane: 9 }], 400)).toEqual([]);
+  });
+
+  it("are explained where the pointer is", () => {
+    expect(doubtsAt(outline, 3, 120)).toEqual(["left out", "its times are estimated"]);
+    expect(doubtsAt(outline, 2, 120)).toEqual(["left out"]);
+    expect(doubtsAt(outline, 3, 401)).toEqual([]);
+    expect(doubtsAt(outline, 0, 120)).toEqual([]);
+  });
+});
