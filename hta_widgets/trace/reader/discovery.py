@@ -13,7 +13,7 @@ from typing import Any
 from hta_widgets.errors import RemoteError, TraceFormatError, TraceNotFoundError
 from hta_widgets.formatting import counted, did_you_mean
 from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
-from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
+from hta_widgets.trace.reader.foreign import EXECUTION_TRACE, HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
 from hta_widgets.trace.reader.recordings import Recordings, find_recordings
 from hta_widgets.trace.reader.remote import RemoteFile
@@ -308,8 +308,11 @@ def _candidates(files: list[TraceFile]) -> list[TraceFile]:
 
 
 def _why_skipped(entry: TraceFile) -> str:
-    if "memory_timeline" in last_part(entry.name).lower():
+    name = last_part(entry.name).lower()
+    if "memory_timeline" in name:
         return "a memory timeline, not a trace: analysis.memory_categories reads it"
+    if name.removesuffix(".gz").endswith("_et.json"):
+        return str(EXECUTION_TRACE)
     return "written by an analysis tool, not a trace"
 
 

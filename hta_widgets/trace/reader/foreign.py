@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["HEAD_BYTES", "Foreign", "foreign", "foreign_json", "packed"]
+__all__ = ["EXECUTION_TRACE", "HEAD_BYTES", "Foreign", "foreign", "foreign_json", "packed"]
 
 HEAD_BYTES: Final = 1 << 16
 """How much of a file tells what it is."""
@@ -53,14 +53,14 @@ _DATABASES: Final = (
     (b"rocpd", Foreign("a database of rocprofv3 (SQLite)", _RECORD)),
     (b"CANN_API", Foreign("a database of the Ascend profiler (SQLite)", "open its trace_view.json")),
 )
-_EXECUTION_TRACE: Final = Foreign(
+EXECUTION_TRACE: Final = Foreign(
     "a PyTorch execution trace, which has no times", "open the profiler's trace that was recorded with it"
 )
 # of the beginning of a JSON object
 _OBJECTS: Final = (
     (
         re.compile(rb'"schema"\s*:\s*"[^"]*"[\s\S]*"nodes"|"nodes"\s*:\s*\[[\s\S]*"ctrl_deps?"'),
-        _EXECUTION_TRACE,
+        EXECUTION_TRACE,
     ),
     (re.compile(rb'"rocprofiler-sdk-tool"'), Foreign("results of rocprofv3 (JSON)", _RECORD)),
     (
@@ -121,7 +121,7 @@ def _protobuf(head: bytes, name: str) -> Foreign | None:
     if b"/device:" in head or b"/host:" in head or name.endswith(".xplane.pb"):
         return Foreign("an XPlane profile of XProf (JAX, TPU)", "open it with XProf")
     if re.match(rb"[\x01-\x7f]\n[\x01-\x20]\d+\.\d+\.\d+", head) or name.endswith(".et"):
-        return Foreign("a Chakra execution trace (protobuf)", _EXECUTION_TRACE.remedy)
+        return Foreign("a Chakra execution trace (protobuf)", EXECUTION_TRACE.remedy)
     if re.match(rb"\n\x04\x08.\x10", head, re.DOTALL):
         return Foreign("a profile of pprof (protobuf)", _RECORD)
     if name.endswith((".pftrace", ".perfetto-trace")):
