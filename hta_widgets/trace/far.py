@@ -38,8 +38,9 @@ from hta_widgets.trace.cluster import (
 from hta_widgets.trace.health import Finding, health_frame
 from hta_widgets.trace.iteration_clock import clock_of_job
 from hta_widgets.trace.memory import Memory, default_limit
-from hta_widgets.trace.model import IterationClock, Trace, no_trace
+from hta_widgets.trace.model import IterationClock, Trace
 from hta_widgets.trace.one_job import device_names, several_jobs, world_size
+from hta_widgets.trace.opening import no_trace
 from hta_widgets.trace.rank_events import Header, RankEvents, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache
