@@ -140,7 +140,7 @@ class _Making:
         cells = self._cells(place)
         texts = {column.name: _Texts() for column in DENSE_COLUMNS[:5]}
         dense = self._dense(chosen, ends, cells, texts)
-        self._add_counters(chosen, place, cells)
+        self._add_counters(chosen)
         sparse, dictionaries = self._sparse(cells)
         self._spread(place, sparse, dictionaries)
         n = self._append(len(chosen), place, dense, texts, sparse, dictionaries, tracks)
@@ -354,7 +354,7 @@ class _Making:
             recode[at] = own.code(value if plain else as_json(value))
         return recode[codes + below], own.dictionary
 
-    def _add_counters(self, chosen: Int64, place: Int64, cells: dict[str, Sparse]) -> None:
+    def _add_counters(self, chosen: Int64) -> None:
         """The values of counters as the arguments that they are in JSON."""
         rows = np.flatnonzero((self.kind[chosen] == COUNTER) | (self.kind[chosen] == STAGE_COUNTER))
         self._counters: tuple[Int32, list[str]] = (rows.astype(np.int32), [])
