@@ -405,12 +405,12 @@ class Trace:
             answers.append(function(self.rank(rank), *args))
         return answers
 
-    def each_with(self, function: Callable[..., Any], told: Mapping[int, Any]) -> dict[int, Any]:
-        """`function(rank, what it is told)` for each `RankTrace` that is told something, where it is."""
+    def each_with(self, function: Callable[..., Any], args_by_rank: Mapping[int, Any]) -> dict[int, Any]:
+        """`function(rank, args_by_rank[rank])` for each `RankTrace` with arguments, where it is."""
         answers = {}
-        for rank in sorted(told):
+        for rank in sorted(args_by_rank):
             checkpoint()
-            answers[rank] = function(self.rank(rank), told[rank])
+            answers[rank] = function(self.rank(rank), args_by_rank[rank])
         return answers
 
     def merged(self, function: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
