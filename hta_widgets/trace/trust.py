@@ -80,10 +80,10 @@ def forbidden(vetoes: Iterable[Veto]) -> str:
 def _withheld(vetoes: list[Veto], of_several: bool) -> str:
     """`savings are withheld: 3 device records in the middle have no call`, of the veto that forbids most."""
     worst = max(vetoes, key=lambda veto: (len(veto.claims), veto.end_ns - veto.start_ns))
-    similar = [veto for veto in vetoes if (veto.kind, veto.claims) == (worst.kind, worst.claims)]
-    ranks = sorted({veto.rank for veto in similar})
+    alike = [veto for veto in vetoes if (veto.kind, veto.claims) == (worst.kind, worst.claims)]
+    ranks = sorted({veto.rank for veto in alike})
     where = f" ({ranks_in_words(ranks)})" if of_several else ""
-    reason = reason_of([veto for veto in similar if veto.rank == ranks[0]])
+    reason = reason_of([veto for veto in alike if veto.rank == ranks[0]])
     return f"{forbidden([worst])} are withheld: {reason}{where}"
 
 
