@@ -1,6 +1,6 @@
 """Files that only fsspec can open, read in spite of a network that fails.
 
-Every question to a file system runs in a thread of its own, so that whoever waits can stop waiting: after
+Every question to a file system runs in a thread of its own, so that the waiting thread can give up: after
 `STALL_SECONDS` without an answer, or at once when the reading is cancelled. What fails in a way that may pass
 is tried again, and a stream goes on where it was cut: by a range request where the server knows them, else by
 reading again what was read.
