@@ -38,30 +38,11 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.what_if import WhatIf
 
 __all__ = [
-    "Breadcrumb",
-    "BreakdownPanel",
-    "ComparisonPanel",
-    "DeviceType",
-    "DiffViewer",
-    "EventsTable",
-    "Inspector",
-    "IterationSelector",
-    "JobView",
-    "LabeledTrace",
-    "MemorySnapshot",
-    "RankSelector",
-    "Scope",
-    "Selection",
-    "TimelineScrubber",
-    "Trace",
-    "TraceAnalysis",
-    "TraceDiff",
-    "TraceExplorer",
-    "WhatIf",
-    "analysis",
-    "edits",
+    "Breadcrumb", "BreakdownPanel", "ComparisonPanel", "DeviceType", "DiffViewer", "EventsTable", "Inspector",
+    "IterationSelector", "JobView", "LabeledTrace", "MemorySnapshot", "RankSelector", "Scope", "Selection",
+    "TimelineScrubber", "Trace", "TraceAnalysis", "TraceDiff", "TraceExplorer", "WhatIf", "analysis", "edits",
     "examples",
-]
+]  # fmt: skip
 
 _MODULES = {
     "Breadcrumb": "hta_widgets.widgets.breadcrumb",

@@ -117,7 +117,7 @@ def checkpoint() -> None:
 
 
 def start() -> None:
-    """Start the workers, unless they are; whoever will submit under a lock calls it before without one."""
+    """Start the workers, unless they are; call it without a lock before submitting under one."""
     try:
         _not_started.pop()
     except IndexError:

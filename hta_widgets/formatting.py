@@ -136,8 +136,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def did_you_mean(text: str, known: Iterable[str]) -> str:
     """` (did you mean 'idle_gaps'?)`, to follow a name that is unknown; "" if none of these is like it."""
-    alike = difflib.get_close_matches(text, list(known), 1)
-    return f" (did you mean {alike[0]!r}?)" if alike else ""
+    similar = difflib.get_close_matches(text, list(known), 1)
+    return f" (did you mean {similar[0]!r}?)" if similar else ""
 
 
 def signed(value: float, text: str) -> str:

@@ -77,30 +77,30 @@ def short_kernel_names(names: Iterable[str], length: int = _LENGTH) -> dict[str,
 
     Names that would read the same keep the beginning of the short one, and the part in which they differ.
     """
-    alike: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        alike.setdefault(short_kernel_name(name, length), []).append(name)
+        groups.setdefault(short_kernel_name(name, length), []).append(name)
     labels: dict[str, str] = {}
-    for short, group in alike.items():
+    for short, group in groups.items():
         if len(group) == 1:
             labels[group[0]] = short
         else:
-            labels |= _told_apart(short[: length - length // 3 - 1].rstrip("…"), group, length)
+            labels |= _distinguished(short[: length - length // 3 - 1].rstrip("…"), group, length)
     return labels
 
 
-def _told_apart(head: str, names: list[str], length: int) -> dict[str, str]:
+def _distinguished(head: str, names: list[str], length: int) -> dict[str, str]:
     """Labels of `length` that begin alike and go on where the names differ."""
     room = length - len(head) - 1
     same = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
     first = max(same - room // 4, 0)  # with a little of what is before
-    alike: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in names:
         rest = name[first:]
-        alike.setdefault(rest if len(rest) <= room else f"{rest[: room - 1]}…", []).append(name)
+        groups.setdefault(rest if len(rest) <= room else f"{rest[: room - 1]}…", []).append(name)
     labels: dict[str, str] = {}
-    for rest, group in alike.items():
-        labels |= {group[0]: f"{head}…{rest}"} if len(group) == 1 else _told_apart(head, group, length)
+    for rest, group in groups.items():
+        labels |= {group[0]: f"{head}…{rest}"} if len(group) == 1 else _distinguished(head, group, length)
     return labels
 
 

@@ -57,13 +57,13 @@ def replacing(target: Path, *, durable: bool = False, tidy: bool = True) -> Iter
         raise
 
 
-def write_whole(target: Path, fill: Callable[[BinaryIO], Any], *, durable: bool = False) -> None:
+def write_whole(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file with `fill`, as `replacing` does.
 
     Raises:
         OSError: it cannot be written.
     """
-    with replacing(target, durable=durable) as file:
+    with replacing(target) as file:
         fill(file)
 
 

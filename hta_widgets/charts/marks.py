@@ -102,11 +102,11 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
     of_rows = combined(chart, frame)
     bars = of_rows.bars
     shown = frame.iloc[bars["first"].to_numpy()]
-    told = telling(frame, chart.label)
+    columns = telling(frame, chart.label)
     table = pd.DataFrame(
         {
-            "label": labels(shown, told),
-            "short": short_labels(shown, told),
+            "label": labels(shown, columns),
+            "short": short_labels(shown, columns),
             "value": bars["value"].to_numpy(),
             "count": bars["count"].to_numpy(),
             "time_class": time_classes(shown, chart.time_class),

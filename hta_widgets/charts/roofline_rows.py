@@ -30,8 +30,8 @@ def roofline_rows(chart: Roofline, frame: pd.DataFrame) -> tuple[pd.DataFrame, l
     texts = table.select_dtypes(exclude="number").columns
     table[texts] = table[texts].astype("object").where(table[texts].notna(), "").astype("str")
     table["short"] = table["label"].map(short_kernel_names(table["label"]))
-    told = [name for name in telling(merged, ["label", "input_shapes"]) if name in merged]
-    table["detail"] = labels(shown, told) if told else ""
+    columns = [name for name in telling(merged, ["label", "input_shapes"]) if name in merged]
+    table["detail"] = labels(shown, columns) if columns else ""
     if "ranks" in shown:
         of = [counted(count, "rank") for count in shown["ranks"].tolist()]
         table["detail"] = [", ".join(filter(None, pair)) for pair in zip(table["detail"], of, strict=True)]

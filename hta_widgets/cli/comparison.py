@@ -78,13 +78,13 @@ def compared(runs: Sequence[Run], by: str | None, limits: Sequence[Limit]) -> Co
     """
     traces, scopes = {run.name: run.trace for run in runs}, {run.name: run.scope for run in runs}
 
-    def asked(kind: str) -> pd.DataFrame | MissingDataError:
+    def answer(kind: str) -> pd.DataFrame | MissingDataError:
         try:
             return COMPARISONS[kind].function(traces, scopes)
         except MissingDataError as missing:
             return missing
 
-    table, waterfall = asked("run_table"), asked("step_waterfall")
+    table, waterfall = answer("run_table"), answer("step_waterfall")
     measures = measured(traces, scopes, table, waterfall)
     if by is None:
         by = "op" if isinstance(table, MissingDataError) else "kernel"

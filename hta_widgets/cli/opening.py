@@ -169,13 +169,13 @@ def scope_of(arguments: Namespace, trace: Trace) -> Scope:
         UsageError: the trace has no such part.
     """
     ranks = None if arguments.ranks is None else arguments.ranks.among(trace.ranks, "rank")
-    asked = [trace.rank(rank) for rank in ranks or trace.ranks]
+    rank_traces = [trace.rank(rank) for rank in ranks or trace.ranks]
     iterations = streams = None
     if arguments.iterations is not None:
-        there = {number for rank in asked for number in rank.iterations["iteration"].tolist()}
+        there = {number for rank in rank_traces for number in rank.iterations["iteration"].tolist()}
         iterations = arguments.iterations.among(there, "iteration")
     if arguments.streams is not None:
-        there = {number for rank in asked for number in np.unique(rank.stream).tolist()} - {NULL}
+        there = {number for rank in rank_traces for number in np.unique(rank.stream).tolist()} - {NULL}
         streams = arguments.streams.among(there, "stream")
     window = None if arguments.window is None else arguments.window.within(trace.extent_ns)
     return Scope(ranks, iterations, window, streams)

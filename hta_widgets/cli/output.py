@@ -52,14 +52,14 @@ def to_terminal(output: str) -> bool:
     return output == "-" and is_terminal(sys.stdout)
 
 
-def form_of(asked: str | None, output: str) -> str:
+def form_of(requested: str | None, output: str) -> str:
     """The given format, or the one of the file's ending; a table without one.
 
     Raises:
         UsageError: no format has that ending, or the format is not for terminals, and the output is one;
             raised before the work, not after.
     """
-    form = asked or _form_of_ending(output)
+    form = requested or _form_of_ending(output)
     if form in BINARY and to_terminal(output):
         raise UsageError(_NOT_SHOWN)
     return form
@@ -80,14 +80,14 @@ def text_form_of(as_json: bool, output: str) -> str:
     return form
 
 
-def budget_of(asked: int | str | None, output: str) -> int | None:
+def budget_of(requested: int | str | None, output: str) -> int | None:
     """The most tokens of JSON that an answer may take; None: any number.
 
     What is printed is read by people and agents, and bounded unless asked; a file is for programs.
     """
-    if asked is None:
+    if requested is None:
         return DEFAULT_TOKENS if output == "-" else None
-    return None if asked == "all" else int(asked)
+    return None if requested == "all" else int(requested)
 
 
 def _form_of_ending(output: str) -> str:

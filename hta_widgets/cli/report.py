@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> Exit:
         write_bytes(arguments.output, content, text=False)
         write_lines("-", [printable(arguments.output)])
         return Exit.FINE
-    asked = _asked(arguments.panels)
+    requested = _requested(arguments.panels)
     explorer = _opened(arguments)
     try:
         warn_of_failed(arguments, explorer.trace)
@@ -62,7 +62,7 @@ def run(arguments: Namespace) -> Exit:
         with explorer.selection.hold_trait_notifications():
             for name, part in _selection(scope).items():
                 setattr(explorer.selection, name, part)
-        explorer.panels = _first_look(explorer.trace, scope) if asked is None else asked
+        explorer.panels = _first_look(explorer.trace, scope) if requested is None else requested
         explorer.to_html(arguments.output, paths=arguments.shown_paths)
     except OSError as error:
         raise OutputError(f"cannot write {arguments.output}: {error.strerror or error}") from error
@@ -98,7 +98,7 @@ def _opened(arguments: Namespace) -> TraceExplorer:
         return explorer.wait()
 
 
-def _asked(panels: str | None) -> list[str] | None:
+def _requested(panels: str | None) -> list[str] | None:
     if panels is None:
         return None
     there = [entry["kind"] for entry in available_panels()]

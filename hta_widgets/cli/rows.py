@@ -59,16 +59,16 @@ def chosen_rows(frame: pd.DataFrame, arguments: Namespace, analysis: Analysis, s
     return frame if arguments.columns is None else frame[_columns(frame, arguments.columns)]
 
 
-def _order(frame: pd.DataFrame, asked: str | None, analysis: Analysis | None) -> _Order | None:
-    if asked == OWN_ORDER:
+def _order(frame: pd.DataFrame, requested: str | None, analysis: Analysis | None) -> _Order | None:
+    if requested == OWN_ORDER:
         return None
-    if asked is None:
+    if requested is None:
         return _what_matters(frame, analysis) if analysis else None
-    name, colon, way = asked.rpartition(":")
+    name, colon, way = requested.rpartition(":")
     if not colon:
-        name, way = asked, "desc"
+        name, way = requested, "desc"
     if way not in ("asc", "desc"):
-        raise UsageError(f"--sort takes COLUMN, COLUMN:asc or {OWN_ORDER}, not {asked!r}")
+        raise UsageError(f"--sort takes COLUMN, COLUMN:asc or {OWN_ORDER}, not {requested!r}")
     return _Order(_column(frame, name), way == "asc")
 
 
@@ -92,8 +92,8 @@ def _what_matters(frame: pd.DataFrame, analysis: Analysis) -> _Order | None:
 
 
 def _columns(frame: pd.DataFrame, names: str) -> list[str]:
-    asked = [name.strip() for name in names.split(",") if name.strip()]
-    return list(dict.fromkeys(_column(frame, name) for name in asked)) or list(frame.columns)
+    requested = [name.strip() for name in names.split(",") if name.strip()]
+    return list(dict.fromkeys(_column(frame, name) for name in requested)) or list(frame.columns)
 
 
 def _column(frame: pd.DataFrame, name: str) -> str:

@@ -163,6 +163,6 @@ def _named(limit: Limit, frame: pd.DataFrame) -> tuple[str, str]:
         raise UsageError(
             f"{len(found)} lines match {limit.of}:{limit.line!r}: {some}{'; …' if len(found) > 3 else ''}"
         )
-    alike = difflib.get_close_matches(limit.line, known["line"].head(2000), 3, 0.3)
-    hint = f"; there is {'; '.join(map(brief, alike))}" if alike else ""
+    similar = difflib.get_close_matches(limit.line, known["line"].head(2000), 3, 0.3)
+    hint = f"; there is {'; '.join(map(brief, similar))}" if similar else ""
     raise UsageError(f"no run has a line {limit.of}:{limit.line!r}{hint}")

@@ -79,9 +79,9 @@ def _draw() -> None:
 def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
-        asked: list[Callable[[Trace], object]] = [entry.function for entry in ANALYSES.values()]
-        asked.append(partial(roofline, by="kernel"))
-        for ask in asked:
+        functions: list[Callable[[Trace], object]] = [entry.function for entry in ANALYSES.values()]
+        functions.append(partial(roofline, by="kernel"))
+        for ask in functions:
             try:
                 ask(trace)
             except MissingDataError:

@@ -268,8 +268,8 @@ def _labeled(side: Any, label: str) -> LabeledTrace:
 
 def _listed(chosen: Chosen, default: Iterable[int] | None) -> list[int]:
     """What was asked for, in the order given and each once."""
-    asked = [chosen] if isinstance(chosen, int) else chosen
-    return list(dict.fromkeys(default or () if asked is None else asked))
+    requested = [chosen] if isinstance(chosen, int) else chosen
+    return list(dict.fromkeys(default or () if requested is None else requested))
 
 
 def _among(known: Sequence[int], chosen: Chosen, what: str, label: str) -> list[int]:

@@ -270,10 +270,10 @@ def _host() -> tuple[object, ...]:
 
 def _processor() -> list[str]:
     """What Linux tells of an x86-64 processor: its model, and what it can do."""
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags")
+    keys = ("vendor_id", "cpu family", "model", "stepping", "flags")
     with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
         first = takewhile(str.strip, file)  # all are of one kind
-        return [line for line in first if line.partition(":")[0].strip() in told]
+        return [line for line in first if line.partition(":")[0].strip() in keys]
 
 
 def _compiler() -> bytes:

@@ -306,20 +306,22 @@ class MemorySnapshot:
         failures = self.out_of_memory()
         if len(failures):
             last = failures.iloc[-1]
-            asked = byte_size(last["requested_bytes"])
+            requested = byte_size(last["requested_bytes"])
             if last["cause"] == "fragmentation":
                 return (
-                    f"Out of memory on device {last['device']} because of fragmentation: {asked} were "
+                    f"Out of memory on device {last['device']} because of fragmentation: {requested} were "
                     f"requested, {byte_size(last['free_bytes'])} were free in segments, at most "
                     f"{byte_size(last['largest_free_bytes'])} in one piece. Try "
                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
                 )
             if last["cause"] == "capacity":
                 return (
-                    f"Out of memory on device {last['device']}: {asked} were requested, and "
+                    f"Out of memory on device {last['device']}: {requested} were requested, and "
                     f"{byte_size(last['allocated_bytes'])} were allocated, most of it at {last['owner']}."
                 )
-            return f"Out of memory on device {last['device']}: {asked} were requested; the cause is unknown."
+            return (
+                f"Out of memory on device {last['device']}: {requested} were requested; the cause is unknown."
+            )
         table = self.summary()
         if not len(table):
             return "The snapshot holds no memory."

@@ -47,8 +47,8 @@ def joined_from_arrow(contents: Sequence[pa.Buffer]) -> tuple[pd.DataFrame, list
         ValueError: columns of frames differ in type, or are categories, which may differ from frame to frame.
     """
     tables = [pa.ipc.open_stream(content).read_all() for content in contents]
-    told = {table.schema.metadata[b"pandas"] for table in tables}
-    if len({json.dumps(json.loads(each)["columns"]) for each in told}) > 1:
+    schemas = {table.schema.metadata[b"pandas"] for table in tables}
+    if len({json.dumps(json.loads(each)["columns"]) for each in schemas}) > 1:
         raise ValueError("the frames' columns differ")
     if any(map(pa.types.is_dictionary, tables[0].schema.types)):
         raise ValueError("columns of categories")

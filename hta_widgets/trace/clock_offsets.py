@@ -44,7 +44,7 @@ def measured(meetings: Mapping[int, Mapping[Hashable, int]], least_ns: int = LEA
         least_ns: smaller offsets count as none.
     """
     ahead: dict[int, int] = {}
-    told: list[str] = []
+    texts: list[str] = []
     # Of each collective the ranks that left it and are not known yet: of thousands most never meet.
     unknown: defaultdict[Hashable, set[int]] = defaultdict(set)
     for rank, left in meetings.items():
@@ -70,11 +70,11 @@ def measured(meetings: Mapping[int, Mapping[Hashable, int]], least_ns: int = LEA
                 certain = abs(offset) > max(least_ns, _CERTAIN * error)
                 reach(other, ahead[known] + (offset if certain else 0))
                 if certain:
-                    told.append(_in_words(other, known, offset, error, drift, count))
-    if not told:
+                    texts.append(_in_words(other, known, offset, error, drift, count))
+    if not texts:
         return None
-    more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    return Measured(ahead, "; ".join(told[:_NAMED]) + more)
+    more = f", and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return Measured(ahead, "; ".join(texts[:_NAMED]) + more)
 
 
 def _pair(one: Mapping[Hashable, int], other: Mapping[Hashable, int]) -> tuple[int, int, float, int]:

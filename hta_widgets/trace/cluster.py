@@ -101,7 +101,7 @@ def packed(answer: Any) -> bytes:
 
 
 def unpacked(sent: bytes) -> Any:
-    """The answer of a worker, which may run any code here as it is: whoever uses a cluster trusts it."""
+    """The answer of a worker, which may run any code here as it is: to use a cluster is to trust it."""
     return pickle.loads(zlib.decompress(sent))
 
 

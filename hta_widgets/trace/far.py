@@ -38,8 +38,9 @@ from hta_widgets.trace.cluster import (
 from hta_widgets.trace.health import Finding, health_frame
 from hta_widgets.trace.iteration_clock import clock_of_job
 from hta_widgets.trace.memory import Memory, default_limit
-from hta_widgets.trace.model import IterationClock, Trace, no_trace
+from hta_widgets.trace.model import IterationClock, Trace
 from hta_widgets.trace.one_job import device_names, several_jobs, world_size
+from hta_widgets.trace.opening import no_trace
 from hta_widgets.trace.rank_events import Header, RankEvents, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache
@@ -193,8 +194,10 @@ def _merged(traces: Sequence[Trace], function: Callable[..., Any], merge: Callab
     return merge([function(_only(trace)) for trace in traces])
 
 
-def _each_with(traces: Sequence[Trace], function: Callable[..., Any], told: Mapping[int, Any]) -> list[Any]:
-    return [function(_only(trace), told[trace.ranks[0]]) for trace in traces]
+def _each_with(
+    traces: Sequence[Trace], function: Callable[..., Any], args_by_rank: Mapping[int, Any]
+) -> list[Any]:
+    return [function(_only(trace), args_by_rank[trace.ranks[0]]) for trace in traces]
 
 
 def _of_rank(trace: Trace, function: Callable[..., Any], *args: Any) -> Any:
@@ -286,23 +289,23 @@ class FarTrace(Trace):
             if progress is not None:
                 progress(done, len(files), f"workers read {done} of {counted(len(files), 'file')}")
 
-        told = results(client, mapped(client, _headers, reads), report)
+        answers = results(client, mapped(client, _headers, reads), report)
         failed = found.failed | {
             label: answer
-            for label, answer in zip(labels(found.files), told, strict=True)
+            for label, answer in zip(labels(found.files), answers, strict=True)
             if isinstance(answer, Exception)
         }
-        if len(failed) >= len(told) and (unseen := _unseen(failed)):
+        if len(failed) >= len(answers) and (unseen := _unseen(failed)):
             raise ClusterError(unseen, "Keep them where every worker can read: a shared folder or a URL.")
-        if all(isinstance(answer, Exception) for answer in told):
+        if all(isinstance(answer, Exception) for answer in answers):
             raise no_trace(path, failed, found.skipped)
-        usable = [at for at, answer in enumerate(told) if not isinstance(answer, Exception)]
+        usable = [at for at, answer in enumerate(answers) if not isinstance(answer, Exception)]
         memory = Memory(default_limit())
         files = found.files
         failed, found = without_foreign(failed, found)
         sources, read = ranks_apart(
             [files[at] for at in usable],
-            [_on_worker(client, reads[at], told[at], memory) for at in usable],
+            [_on_worker(client, reads[at], answers[at], memory) for at in usable],
         )
         settled = settle(sources, [events.header for *_, events in read], found, recording)
         read = [read[at] for at in settled.positions]
@@ -344,14 +347,14 @@ class FarTrace(Trace):
         """See `Trace.each`; the function can be pickled, and only what it returns travels."""
         return list(self._by_rank(self.ranks, _of_rank, function, *args).values())
 
-    def each_with(self, function: Callable[..., Any], told: Mapping[int, Any]) -> dict[int, Any]:
+    def each_with(self, function: Callable[..., Any], args_by_rank: Mapping[int, Any]) -> dict[int, Any]:
         """See `Trace.each_with`."""
-        asked = [
+        futures = [
             (ranks, submitted(self.client, _of_group, group, _each_with, at, (function, own), {}))
-            for ranks, at, group in self._chosen(told)
-            for own in [{rank: told[rank] for rank in ranks}]
+            for ranks, at, group in self._chosen(args_by_rank)
+            for own in [{rank: args_by_rank[rank] for rank in ranks}]
         ]
-        return self._in_order(asked)
+        return self._in_order(futures)
 
     def merged(self, function: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
         """See `Trace.merged`: what a group says is put together on its worker."""
@@ -361,11 +364,11 @@ class FarTrace(Trace):
         self, function: Callable[..., Any], ranks: Iterable[int], *args: Any, **named: Any
     ) -> list[Any]:
         """`function([trace of a rank, ...], *args, **named)` for each group of these ranks on a worker."""
-        asked = [
+        futures = [
             submitted(self.client, _of_group, group, function, at, args, named)
             for _, at, group in self._chosen(ranks)
         ]
-        return _returned(results(self.client, asked))
+        return _returned(results(self.client, futures))
 
     def ask_rank(self, function: Callable[..., Any], rank: int, *args: Any, **named: Any) -> Any:
         """`function(trace of one rank, *args, **named)`."""
@@ -382,12 +385,12 @@ class FarTrace(Trace):
             ]
         )
 
-    def _in_order(self, asked: Sequence[tuple[list[int], Any]]) -> dict[int, Any]:
+    def _in_order(self, futures: Sequence[tuple[list[int], Any]]) -> dict[int, Any]:
         """What groups say of their ranks, one answer each, by rank."""
-        told = _returned(results(self.client, [future for _, future in asked]))
+        answers_of_each = _returned(results(self.client, [future for _, future in futures]))
         found = {
             rank: answer
-            for (ranks, _), answers in zip(asked, told, strict=True)
+            for (ranks, _), answers in zip(futures, answers_of_each, strict=True)
             for rank, answer in zip(ranks, answers, strict=True)
         }
         return dict(sorted(found.items()))
@@ -404,8 +407,8 @@ class FarTrace(Trace):
 
     def ask_whole(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """`function(trace, *args, **named)` on the worker that has all ranks; only if `fits_a_worker`."""
-        asked = submitted(self.client, _of_whole, self._whole, function, args, named)
-        return _returned(results(self.client, [asked]))[0]
+        future = submitted(self.client, _of_whole, self._whole, function, args, named)
+        return _returned(results(self.client, [future]))[0]
 
     @cached_property
     def fits_a_worker(self) -> bool:

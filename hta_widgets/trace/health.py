@@ -3,21 +3,20 @@
 The library never repairs silently: whatever it dropped, estimated or assumed is listed here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.formatting import brief, duration, encodable, percent
-from hta_widgets.trace.class_rules import ClassRules, function_pattern
+from hta_widgets.trace.class_rules import function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
-from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.health_finding import Finding
 from hta_widgets.trace.health_of_records import record_findings
 from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = [
-    "COLUMNS", "Finding", "findings_in", "health_frame", "job_findings", "rank_findings", "rule_findings",
+    "COLUMNS", "Finding", "findings_in", "health_frame", "rank_findings",
 ]  # fmt: skip
 
 COLUMNS = {
@@ -47,9 +46,7 @@ __all__ = [
     "Finding",
     "findings_in",
     "health_frame",
-    "job_findings",
     "rank_findings",
-    "rule_findings",
 ]
 
 _SUSPECTS_SHOWN = 5  # per rank; `suspects` has all
@@ -82,39 +79,6 @@ def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
         *_communication(trace, job_size),
         *_steps(trace),
         *_options(trace),
-    ]
-
-
-def job_findings(
-    failed: Mapping[str, Exception], skipped: Mapping[str, str], notes: Iterable[str], clock: Clock
-) -> list[Finding]:
-    """The findings about the job: files left out, how the others were found, and the clock."""
-    findings = [
-        Finding(None, "error", "unreadable", 1, f"{name}: {error}", "") for name, error in failed.items()
-    ]
-    findings += [Finding(None, "info", "skipped", 1, f"{name}: {reason}") for name, reason in skipped.items()]
-    findings += [Finding(None, "info", "discovery", 1, note) for note in notes]
-    if len(clock.offset_ns) > 1:
-        doubtful = clock.method == "start"
-        remedy = "moments of different ranks are not comparable, durations are" if doubtful else ""
-        findings.append(
-            Finding(
-                None, "warning" if doubtful else "info", "clock", len(clock.offset_ns), clock.detail, remedy
-            )
-        )
-    return findings
-
-
-def rule_findings(rules: ClassRules) -> list[Finding]:
-    """Files with rules for classes of device work: that they were used, and what is wrong with them."""
-    remedy = 'a rule is [[class]] with name = "a regular expression" and class = "communication"'
-    return [
-        *(Finding(None, "error", "class_rules", 1, problem, remedy) for problem in rules.problems),
-        *(
-            Finding(None, "info", "class_rules", count, f"rules for classes of device work from {file}")
-            for file, count in rules.files.items()
-            if count
-        ),
     ]
 
 

@@ -13,27 +13,28 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatError
-from hta_widgets.formatting import byte_size, counted, encodable
+from hta_widgets.formatting import counted, encodable
 from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.captures import captures_beside, given_captures
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
-from hta_widgets.trace.health import (
-    Finding,
-    findings_in,
-    health_frame,
-    job_findings,
-    rank_findings,
-    rule_findings,
-)
+from hta_widgets.trace.health import Finding, findings_in, health_frame, rank_findings
 from hta_widgets.trace.iteration_clock import Clock, clock_of_job, retimed
+from hta_widgets.trace.job_health import (
+    job_findings,
+    memory_findings,
+    number_findings,
+    rule_findings,
+    unlike_findings,
+)
+from hta_widgets.trace.job_summary import summary_of
 from hta_widgets.trace.kept_of_job import is_kept, kept_of_job
 from hta_widgets.trace.lent_marks import is_announced, lent_marks
 from hta_widgets.trace.memory import Memory, default_limit, parse_bytes
 from hta_widgets.trace.one_job import why_several_jobs, world_size
+from hta_widgets.trace.opening import no_trace, why_no_limit
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache, cache_folder
@@ -177,7 +178,7 @@ class Trace:
         """
         if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
-        if why := _why_no_limit(memory_limit, cache, client):
+        if why := why_no_limit(memory_limit, cache, client):
             raise ValueError(f"memory_limit={memory_limit!r} cannot be kept: {why}")
         captures = given_captures(capture)
         if client is not None:
@@ -404,12 +405,12 @@ class Trace:
             answers.append(function(self.rank(rank), *args))
         return answers
 
-    def each_with(self, function: Callable[..., Any], told: Mapping[int, Any]) -> dict[int, Any]:
-        """`function(rank, what it is told)` for each `RankTrace` that is told something, where it is."""
+    def each_with(self, function: Callable[..., Any], args_by_rank: Mapping[int, Any]) -> dict[int, Any]:
+        """`function(rank, args_by_rank[rank])` for each `RankTrace` with arguments, where it is."""
         answers = {}
-        for rank in sorted(told):
+        for rank in sorted(args_by_rank):
             checkpoint()
-            answers[rank] = function(self.rank(rank), told[rank])
+            answers[rank] = function(self.rank(rank), args_by_rank[rank])
         return answers
 
     def merged(self, function: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
@@ -559,24 +560,20 @@ class Trace:
     def findings_about(self, rank: int, job_size: int) -> list[Finding]:
         """What `health` says of a rank of a job of so many; computed once."""
         if (rank, job_size) not in self._findings:
-            found = self._about_rank_number(self._assigned[rank])
-            self._findings[rank, job_size] = found + rank_findings(self.rank(rank), job_size)
+            assigned = self._assigned[rank]
+            stated, _ = stated_rank(self._events[rank].header.stated)
+            found = number_findings(assigned, stated) + rank_findings(self.rank(rank), job_size)
+            self._findings[rank, job_size] = found
         return self._findings[rank, job_size]
 
     def _about_job(self) -> list[Finding]:
         """What `health` says of the job as a whole."""
-        findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
-        findings += rule_findings(self._rules)
-        findings += self._about_memory()
-        if self.absent.count:
-            remedy = "record every rank, or put the missing files beside the others"
-            detail = f"nothing was opened of {self.absent.text}: no answer holds what is missing"
-            findings.append(Finding(None, "warning", "absent_ranks", self.absent.count, detail, remedy))
-        if self.several_jobs:
-            remedy = "open each recording by itself: Trace.open(file)"
-            detail = f"these are not the ranks of one job: {self.several_jobs}"
-            findings.append(Finding(None, "warning", "several_jobs", len(self.ranks), detail, remedy))
-        return findings
+        return [
+            *job_findings(self.failed, self._found.skipped, self._found.notes, self.clock),
+            *rule_findings(self._rules),
+            *memory_findings(self._events.values(), self.memory.limit),
+            *unlike_findings(self.absent, self.several_jobs, len(self.ranks)),
+        ]
 
     @cached_property
     def several_jobs(self) -> str:
@@ -594,63 +591,13 @@ class Trace:
         stated = [world_size(events.header.metadata) for events in self._events.values()]
         return max(len(self.ranks), *stated, 0)
 
-    def _about_memory(self) -> list[Finding]:
-        """That ranks which cannot be read again hold more memory than they may."""
-        fixed = [events for events in self._events.values() if events.stays]
-        if (held := sum(events.table.nbytes for events in fixed)) <= self.memory.limit:
-            return []
-        detail = (
-            f"{counted(len(fixed), 'rank')} cannot be read again from a cache and take "
-            f"{byte_size(held)} of memory, more than the limit of {byte_size(self.memory.limit)}"
-        )
-        remedy = "allow a cache: Trace.open(path, cache=True), HTA_WIDGETS_CACHE not off"
-        return [Finding(None, "warning", "memory", len(fixed), detail, remedy)]
-
-    def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
-        if assigned.duplicate:
-            detail = f"{assigned.label}: another file has the same rank; this one is shown as {assigned.rank}"
-            remedy = "open one recording at a time, or name the ranks: Trace.open({rank: file})"
-            return [Finding(assigned.rank, "warning", "duplicate_rank", 1, detail, remedy)]
-        if assigned.source in ("name", "order"):
-            return [Finding(assigned.rank, "info", "rank_guessed", 1, assigned.reason)]
-        stated, _ = stated_rank(self._events[assigned.rank].header.stated)
-        if assigned.source == "caller" and stated not in (None, assigned.rank):
-            return [
-                Finding(
-                    assigned.rank,
-                    "warning",
-                    "rank_contradicted",
-                    1,
-                    "the file names another rank than the caller",
-                )
-            ]
-        return []
-
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Key figures of the job.
 
         Keys: job, world_size, backend, hosts, devices (rank -> name), ranks, files, events, duration_ns.
         """
-        headers = [self._events[rank].header for rank in self.ranks]
-        distributed = [
-            info for header in headers if isinstance(info := header.metadata.get("distributedInfo"), dict)
-        ]
-        return {
-            "job": _first(
-                header.metadata.get(key)
-                for header in headers
-                for key in ("PT_PROFILER_JOB_NAME", "mast_job_name", "tw_job")
-            ),
-            "world_size": _first(info.get("world_size") for info in distributed),
-            "backend": _first(info.get("backend") for info in distributed),
-            "hosts": sorted({str(host) for header in headers if (host := header.metadata.get("host_name"))}),
-            "devices": {rank: self.rank(rank).device_name for rank in self.ranks},
-            "ranks": len(self.ranks),
-            "files": [header.path for header in headers],
-            "events": sum(self.rank(rank).n for rank in self.ranks),
-            "duration_ns": self.extent_ns[1] - self.extent_ns[0],
-        }
+        return summary_of(self, [self._events[rank].header for rank in self.ranks])
 
 
 def _vetoes_within(rank_trace: RankTrace, scope: Scope | None) -> list[Veto]:
@@ -667,37 +614,5 @@ def _wanted(clock: IterationClock) -> Clock | None:
     return None if clock == "auto" else clock
 
 
-def _first(values: Any) -> Any:
-    return next((value for value in values if value not in (None, "")), None)
-
-
 def _base(header: Header) -> int | None:
     return whole_number(header.metadata.get("baseTimeNanoseconds"))
-
-
-def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, str]) -> HtaWidgetsError:
-    """The error of an opening in which no file could be read."""
-    if len(failed) == 1 and not skipped and isinstance(only := next(iter(failed.values())), HtaWidgetsError):
-        if isinstance(only, ForeignFileError):
-            return TraceFormatError(only.path, only.reason, only.offset)
-        return only
-    reasons = [*map(str, failed.values()), *(f"{name}: {why}" for name, why in skipped.items())]
-    where = str(path) if isinstance(path, str | Path) else "traces"
-    return TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
-
-
-def _why_no_limit(limit: float | str | None, cache: Cache, client: Any) -> str:
-    """Why a limit that the caller gave could not be kept; "" if it can, or none was given."""
-    if limit is None:
-        return ""
-    try:
-        is_too_small = parse_bytes(limit) <= 0
-    except ValueError as error:
-        return str(error)
-    if is_too_small:
-        return "it is no number of bytes above 0"
-    if client is not None:
-        return "the columns lie on the client's workers, within the limits of Dask; leave out one of the two"
-    if cache_folder(cache) is None:
-        return "ranks that are dropped are read again from the cache, and there is none (cache=True)"
-    return ""

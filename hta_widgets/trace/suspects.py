@@ -2,7 +2,7 @@
 
 Lists of names always miss one. What gives an exchange away is where it runs and who asked for it: in a job
 of several ranks, on a stream of its own, beside compute, under a name, an operator, an annotation or a Python
-function that speaks of exchange. It keeps its class; whoever knows better makes a rule.
+function that speaks of exchange. It keeps its class; who knows better adds a rule.
 """
 
 import re

@@ -138,8 +138,8 @@ class ComparisonPanel(Panel):
 
     def frame(self) -> pd.DataFrame:
         """The DataFrame of the comparison with all runs; see the function of the same name for columns."""
-        asked = self._question()
-        return cached_comparison(self._runs, self.kind, asked.scopes, asked.options).copy()
+        question = self._question()
+        return cached_comparison(self._runs, self.kind, question.scopes, question.options).copy()
 
     def close(self) -> None:
         """Take the part down and stop following the selections."""
@@ -166,11 +166,11 @@ class ComparisonPanel(Panel):
                 self.only_significant,
             )
 
-    def _compute(self, asked: _Asked) -> _Compared:
-        frame = cached_comparison(self._runs, self.kind, asked.scopes, asked.options)
+    def _compute(self, question: _Asked) -> _Compared:
+        frame = cached_comparison(self._runs, self.kind, question.scopes, question.options)
         chart = self.analysis.chart
         return _Compared(
-            self._readable(frame, asked),
+            self._readable(frame, question),
             self.analysis.sentence(frame),
             marks(chart, frame) if chart and len(frame) else Marks(pd.DataFrame()),
             [],
@@ -179,10 +179,10 @@ class ComparisonPanel(Panel):
             _doubts(frame) if self.kind == "comparability" else [],
         )
 
-    def _readable(self, frame: pd.DataFrame, asked: _Asked) -> pd.DataFrame:
+    def _readable(self, frame: pd.DataFrame, question: _Asked) -> pd.DataFrame:
         """The rows and columns of the frame that the table shows."""
         if self.kind == "diff":
-            return changed_lines(frame, asked.search, asked.sort, asked.only_significant)
+            return changed_lines(frame, question.search, question.sort, question.only_significant)
         return check_table(frame) if self.kind == "comparability" else frame
 
     def _written(self, form: str) -> bytes:

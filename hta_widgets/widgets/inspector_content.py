@@ -315,8 +315,8 @@ def _split(row: dict[Any, Any]) -> str:
 
 def _shares(parts: dict[str, int]) -> str:
     whole = sum(parts.values())
-    told = sorted(((ns, part) for part, ns in parts.items() if ns), reverse=True)
-    return ", ".join(f"{part} {duration(ns)} ({percent(100.0 * ns / whole)})" for ns, part in told)
+    ordered = sorted(((ns, part) for part, ns in parts.items() if ns), reverse=True)
+    return ", ".join(f"{part} {duration(ns)} ({percent(100.0 * ns / whole)})" for ns, part in ordered)
 
 
 def _exact(ns: int) -> str:

@@ -83,10 +83,10 @@ _FILES_NAMED = 16
 def _files(trace: Trace, files: list[str]) -> str:
     """What is missing, and the first files: a page cannot show a thousand of them."""
     without = trace.without
-    told = [capitalised(without)] if without else []
-    told += files[:_FILES_NAMED]
+    notes = [capitalised(without)] if without else []
+    notes += files[:_FILES_NAMED]
     more = len(files) - _FILES_NAMED
-    return "\n".join([*told, f"and {counted(more, 'more file')}"] if more > 0 else told)
+    return "\n".join([*notes, f"and {counted(more, 'more file')}"] if more > 0 else notes)
 
 
 _KINDS = {

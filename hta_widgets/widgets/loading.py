@@ -127,7 +127,7 @@ class Loading(Generic[Loaded]):
         return self._result.result(timeout)
 
     def renew(self) -> None:
-        """In a forked child nobody reads on: whoever waits is told."""
+        """In a forked child nobody reads on: those that wait get an error."""
         if not self._result.done():
             self._result = Future()
             self._fails(

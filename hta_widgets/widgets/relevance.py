@@ -82,7 +82,7 @@ def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, 
         trace: the job.
         kinds: the analyses to ask; default all.
     """
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     recorded = frozenset[str]().union(*trace.each(_signs))
     for kind in ANALYSES if kinds is None else [kind for kind in ANALYSES if kind in kinds]:
         needed = set(ANALYSES[kind].requires) - _OF_OTHER_OPTIONS.get(kind, set())
@@ -92,10 +92,10 @@ def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, 
             cached_analysis(trace, kind, Scope())
         except MissingDataError as missing:
             text = str(missing)
-            told[kind] = capitalised(text)
-    if "rank_waits" in told:  # what the panel of the job cannot do without
-        told["job"] = told["rank_waits"]
-    return told
+            reasons[kind] = capitalised(text)
+    if "rank_waits" in reasons:  # what the panel of the job cannot do without
+        reasons["job"] = reasons["rank_waits"]
+    return reasons
 
 
 def _signs(rank: RankTrace) -> frozenset[str]:

@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.trace.model import Trace
 from tests.claims.checking import faults_of
 from tests.claims.job import Job, length, overlap
-from tests.claims.measures.ranks import copying_alone, exposed
+from tests.claims.measures.activity import copying_alone, exposed
 from tests.job.parallel_jobs import ParallelJob
 from tests.verdicts.planted import (
     test_broadcasts,

@@ -24,7 +24,7 @@ from hta_widgets.trace import Scope
 from hta_widgets.trace.model import Trace
 from tests.claims.checking import faults_of
 from tests.claims.job import Job, length, overlap, union
-from tests.claims.measures.ranks import communication, exposed
+from tests.claims.measures.activity import communication, exposed
 from tests.verdicts.planted.rank_programs import (
     MS,
     AllReduce,

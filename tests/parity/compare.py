@@ -126,7 +126,7 @@ def differences(question: str, hta: Any, ours: Any, tolerance: Tolerance = exact
 
 
 def _lists(question: str, hta: list[Any], ours: list[Any], tolerance: Tolerance) -> Iterator[Difference]:
-    if len(hta) == len(ours) and all(same(a, b, 0.0) for a, b in zip(hta, ours, strict=True)):
+    if len(hta) == len(ours) and all(a == b or same(a, b, 0.0) for a, b in zip(hta, ours, strict=True)):
         return
     item, other = Counter(map(_frozen, hta)), Counter(map(_frozen, ours))
     for value in (item - other).elements():
@@ -146,46 +146,52 @@ def _frames(
         yield Difference(question, "columns", "#", (), hta["index_names"], ours["index_names"])
     shared = [name for name in hta["columns"] if name in ours["columns"]]
     keys = rule(KEYS, question) or ()
-    item, other = (
-        _rows(hta, shared, keys, tolerance, question),
-        _rows(ours, shared, keys, tolerance, question),
-    )
-    for key in item:
-        if key not in other:
-            yield Difference(question, "missing row", "", key, item[key], None)
-    for key in other:
-        if key not in item:
-            yield Difference(question, "extra row", "", key, None, other[key])
-    common = [key for key in item if key in other]
-    for key in common:
-        for name in shared:
-            if name not in keys and not same(
-                item[key][name], other[key][name], tolerance(question, name, item[key])
-            ):
-                yield Difference(question, "cell", name, key, item[key][name], other[key][name], item[key])
+    item, other = _Rows(hta, shared, keys), _Rows(ours, shared, keys)
+    for key, at in item.places.items():
+        if key not in other.places:
+            yield Difference(question, "missing row", "", key, item.row(at), None)
+    for key, at in other.places.items():
+        if key not in item.places:
+            yield Difference(question, "extra row", "", key, None, other.row(at))
+    common = [(key, at, other.places[key]) for key, at in item.places.items() if key in other.places]
+    for name in (name for name in shared if name not in keys):
+        theirs, own = item.columns[name], other.columns[name]
+        for key, at, there in common:
+            # most are equal, and comparing is all that this does
+            if theirs[at] == own[there]:
+                continue
+            row = item.row(at)
+            if not same(theirs[at], own[there], tolerance(question, name, row)):
+                yield Difference(question, "cell", name, key, theirs[at], own[there], row)
     order = rule(ORDERS, question)
     if order:
-        swapped = [key for key in other if key in item]
-        for mine, theirs in zip(swapped, common, strict=True):
-            ties = all(same(other[mine].get(name), other[theirs].get(name), 0.0) for name in order)
-            if mine != theirs and not ties:
-                yield Difference(question, "order", "", mine, theirs, mine)
+        swapped = [(key, at) for key, at in other.places.items() if key in item.places]
+        for (mine, at), (key, _, there) in zip(swapped, common, strict=True):
+            if mine != key and not all(
+                same(other.row(at).get(name), other.row(there).get(name), 0.0) for name in order
+            ):
+                yield Difference(question, "order", "", mine, key, mine)
                 break
 
 
-def _rows(
-    frame: dict[str, Any], shared: list[str], keys: tuple[str, ...], tolerance: Tolerance, question: str
-) -> dict[tuple[Any, ...], dict[str, Any]]:
-    columns = dict(zip(frame["columns"], frame["data"], strict=True))
-    index = [tuple(label) if isinstance(label, list) else label for label in frame["index"]]
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    counts: Counter[tuple[Any, ...]] = Counter()
-    for at, label in enumerate(index):
-        row = {name: columns[name][at] for name in shared} | {"#": label}
-        key = tuple(_frozen(row.get(name)) for name in keys) or (at,)
-        counts[key] += 1
-        rows[key if counts[key] == 1 else (*key, f"again {counts[key] - 1}")] = row
-    return rows
+class _Rows:
+    """The rows of a frame by their keys; "#" is the column of labels."""
+
+    def __init__(self, frame: dict[str, Any], shared: list[str], keys: tuple[str, ...]) -> None:
+        columns = dict(zip(frame["columns"], frame["data"], strict=True))
+        labels = [tuple(label) if isinstance(label, list) else label for label in frame["index"]]
+        self.columns: dict[str, list[Any]] = {name: columns[name] for name in shared} | {"#": labels}
+        absent = [None] * len(labels)
+        named = zip(*(map(_frozen, self.columns.get(name, absent)) for name in keys), strict=True)
+        found = named if keys else ((at,) for at in range(len(labels)))
+        self.places: dict[tuple[Any, ...], int] = {}
+        counts: Counter[tuple[Any, ...]] = Counter()
+        for at, key in enumerate(found):
+            counts[key] += 1
+            self.places[key if counts[key] == 1 else (*key, f"again {counts[key] - 1}")] = at
+
+    def row(self, at: int) -> dict[str, Any]:
+        return {name: column[at] for name, column in self.columns.items()}
 
 
 def same(any: Any, other: Any, tolerance: float) -> bool:

@@ -23,7 +23,7 @@ from hta_widgets.trace.reader import remote
 from hta_widgets.trace.reader.cache import fingerprint
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.trace.reader.remote import RemoteFile, connected
-from hta_widgets.trace.reader.remote_errors import is_final, shown, told
+from hta_widgets.trace.reader.remote_errors import is_final, library_error, shown
 from tests.trace.helpers import kernel, slice_
 from tests.trace.http_server import Server, cut, fine, serving, silent, status
 
@@ -231,7 +231,7 @@ class ClientError(Exception):
 )
 def test_errors_of_drivers_in_words(error: Exception, words: str, final: bool) -> None:
     with pytest.raises((RemoteError, TraceNotFoundError), match=words):
-        raise told(error, "s3://bucket/key")
+        raise library_error(error, "s3://bucket/key")
     assert is_final(error, begun=False) is final
 
 

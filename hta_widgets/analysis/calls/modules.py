@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import HOST_TIME, KERNEL_TIME, call_stacks
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.charts.spec import Flame
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, duration, percent
@@ -111,7 +112,7 @@ def _of_rank(paths: pd.DataFrame) -> pd.DataFrame:
     of = module[:-1]
     inside = {column: is_module if column != "host_self_ns" else of >= 0 for column in _SUMS}
     sums = {
-        column: _added(of[rows], paths[column].to_numpy(np.int64)[rows], len(parents))
+        column: exact_sums(of[rows], paths[column].to_numpy(np.int64)[rows], len(parents))
         for column, rows in inside.items()
     }
     outside = paths[of < 0]
@@ -136,12 +137,6 @@ def _of_rank(paths: pd.DataFrame) -> pd.DataFrame:
         "depth": np.array([*depth, 0], np.int64),
     }
     return pd.DataFrame({**table, **{column: np.append(sums[column], rest[column]) for column in _SUMS}})
-
-
-def _added(group: Int64, values: Int64, groups: int) -> Int64:
-    added = np.zeros(groups, np.int64)
-    np.add.at(added, group, values)
-    return added
 
 
 ANALYSIS = Analysis(

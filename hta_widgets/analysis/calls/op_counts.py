@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, percent
 from hta_widgets.jit import kernel
@@ -76,7 +77,7 @@ def counts_by_name(
         rows = _counted(rank_trace, scope, device, launched)
         code = rank_trace.name[rows]
         count = np.bincount(code, minlength=len(rank_trace.names))
-        total = _sums(code, rank_trace.dur[rows], len(rank_trace.names))
+        total = exact_sums(code, rank_trace.dur[rows], len(rank_trace.names))
         for at in np.flatnonzero(count).tolist():
             known = found.get(rank_trace.names[at], (0, 0))
             found[rank_trace.names[at]] = (known[0] + int(count[at]), known[1] + int(total[at]))
@@ -140,8 +141,8 @@ def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launche
         "name": pd.array(rank_trace.names, dtype="str").take(code // len(rank_trace.categories)),
         "category": pd.array(rank_trace.categories, dtype="str").take(code % len(rank_trace.categories)),
         "count": np.bincount(place, minlength=size),
-        "total_duration_ns": _sums(place, rank_trace.dur[rows], size),
-        "exclusive_duration_ns": _sums(place, exclusive(rank_trace)[rows], size),
+        "total_duration_ns": exact_sums(place, rank_trace.dur[rows], size),
+        "exclusive_duration_ns": exact_sums(place, exclusive(rank_trace)[rows], size),
     }
     return pd.DataFrame(columns)
 
@@ -150,13 +151,6 @@ def _counted(rank_trace: RankTrace, scope: Scope | None, device: Device, launche
     """The rows of a rank that belong to a scope and count."""
     rows = np.flatnonzero(rank_trace.belong(slice(None), scope or Scope()))
     return rows[is_counted(rank_trace, rows, device, launched)]
-
-
-def _sums(group: npt.NDArray[np.integer], values: Int64, groups: int) -> Int64:
-    """Exact sums (`np.bincount` adds as float)."""
-    found = np.zeros(groups, np.int64)
-    np.add.at(found, group, values)
-    return found
 
 
 ANALYSIS = Analysis(

@@ -112,8 +112,8 @@ def _possible(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -> p
     starts, ends = _on_one_clock(frame, found, common_clock)
     meet = found["number"].map(starts.max(axis=1) <= ends.min(axis=1))
     elements = frame["in_elements"].where(frame["collective"].isin(_EQUAL_ON_ALL_RANKS))
-    alike = elements.groupby(found["number"].to_numpy()).transform("nunique") <= 1
-    return (meet & alike).groupby(found["bucket"].to_numpy()).transform("all")
+    equal = elements.groupby(found["number"].to_numpy()).transform("nunique") <= 1
+    return (meet & equal).groupby(found["bucket"].to_numpy()).transform("all")
 
 
 def _transferred(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -> pd.Series:

@@ -87,8 +87,8 @@ class Records:
     def __reduce__(self) -> tuple[Any, ...]:
         columns: dict[str, npt.NDArray[Any]] = {**self.numbers, **self.codes}
         packed = [_planes(column, name in _GROWING) for name, column in columns.items()]
-        told = list(self.numbers), list(self.codes), list(self.texts), len(self.numbers["rank"])
-        return _unpacked, (*told, b"".join(packed))
+        state = list(self.numbers), list(self.codes), list(self.texts), len(self.numbers["rank"])
+        return _unpacked, (*state, b"".join(packed))
 
 
 def _short(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

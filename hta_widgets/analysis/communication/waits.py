@@ -230,9 +230,9 @@ class _Work(NamedTuple):
 def _working(trace: Trace, ranks: tuple[int, ...] | None) -> dict[int, _Work]:
     """What the device of each of these ranks does while another one of them may wait for it."""
     windows = _waited_for(_kernels(trace, ranks))
-    asked = {rank: own for rank, own in windows.items() if len(own)}
+    nonempty = {rank: own for rank, own in windows.items() if len(own)}
     nothing = Intervals.union([], [])
-    return dict.fromkeys(windows, _Work(nothing, nothing, nothing)) | trace.each_with(_work_in, asked)
+    return dict.fromkeys(windows, _Work(nothing, nothing, nothing)) | trace.each_with(_work_in, nonempty)
 
 
 def _work_in(rank_trace: RankTrace, windows: Int64) -> _Work:

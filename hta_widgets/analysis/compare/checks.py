@@ -102,9 +102,9 @@ def _shapes(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str
             values[run] = _NOT_RECORDED if counts.empty else "recorded"
             continue
         both = pd.concat([per_step[first], counts], axis=1).fillna(0.0)
-        alike = float(both.min(axis=1).sum() / max(both.max(axis=1).sum(), 1e-9))
-        values[run] = f"{percent(100 * alike)} of calls as in {first}"
-        if alike < _SHAPES_ALIKE:
+        similarity = float(both.min(axis=1).sum() / max(both.max(axis=1).sum(), 1e-9))
+        values[run] = f"{percent(100 * similarity)} of calls as in {first}"
+        if similarity < _SHAPES_ALIKE:
             unlike.append(run)
     if unlike:
         return values, "doubt", f"operators and input shapes of {in_words(unlike)} differ from {first}"

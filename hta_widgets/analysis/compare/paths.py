@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.calls.modules import PREFIX
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.operators.calls import is_module
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
@@ -58,19 +59,13 @@ class Paths:
 @memoize_per_rank()
 def call_paths(rank_trace: RankTrace) -> Paths:
     """The paths of operators and, where they were recorded, the `nn.Module` instances around them."""
-    return _paths(rank_trace, (rank_trace.event_class == EventClass.HOST_OP) | _is_module(rank_trace))
+    return _paths(rank_trace, (rank_trace.event_class == EventClass.HOST_OP) | is_module(rank_trace))
 
 
 @memoize_per_rank()
 def module_paths(rank_trace: RankTrace) -> Paths:
     """The paths of `nn.Module` instances."""
-    return _paths(rank_trace, _is_module(rank_trace))
-
-
-def _is_module(rank_trace: RankTrace) -> Bool:
-    named = np.array([name.startswith(PREFIX) for name in rank_trace.names], np.bool_)
-    found: Bool = named[rank_trace.name] & (rank_trace.event_class == EventClass.PYTHON)
-    return found
+    return _paths(rank_trace, is_module(rank_trace))
 
 
 def _paths(rank_trace: RankTrace, chosen: Bool) -> Paths:

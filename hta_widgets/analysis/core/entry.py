@@ -63,7 +63,7 @@ class Analysis:
         ignores: traits of a `Selection` that the panel's own marks and notes set, so that its answer must not
             depend on them.
         asks_little: of each rank it asks no more than a few bytes per collective, through `Trace.each` and
-            its like: on a cluster it is computed by whoever asks, and columns stay where they are.
+            its like: on a cluster it is computed by the caller, and columns stay where they are.
         pictured: how `figure` draws a frame; None: as `chart` says, or as a table without one.
     """
 

@@ -170,8 +170,8 @@ def _file(
     ranks = trace.ranks_of(scope)
     # Beside the rank itself it matters only which others time its iterations with it.
     content = trace.rank_keys[ranks[0]] if by_rank and len(ranks) == 1 else trace.key
-    asked = [scope.iterations, ranks, sorted(options.items())]
-    question = [code, content, f"{compute.__module__}.{compute.__qualname__}", asked]
+    parts = [scope.iterations, ranks, sorted(options.items())]
+    question = [code, content, f"{compute.__module__}.{compute.__qualname__}", parts]
     try:
         text = json.dumps(question)
     except (TypeError, ValueError):  # an option that is no plain value

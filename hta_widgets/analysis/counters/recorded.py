@@ -49,8 +49,8 @@ def recorded_counters(rank_trace: RankTrace, offset_ns: int) -> list[Counter]:
     for (pid, code, number, key), (times, found) in sorted(points.items()):
         instance_of = str(number) if number != NULL else ""
         process_of = f"process {pids[pid]}" if several and pid >= 0 else ""
-        told = " · ".join(filter(None, (key, instance_of, process_of)))
-        of = (rank_trace.rank, names[code] if code >= 0 else "", told, "")
+        label = " · ".join(filter(None, (key, instance_of, process_of)))
+        of = (rank_trace.rank, names[code] if code >= 0 else "", label, "")
         counters.append(Counter.of_changes(of, np.array(times, np.int64), np.array(found)))
     return counters
 

@@ -94,12 +94,12 @@ def _path_within(rank_trace: RankTrace, edits: tuple[Edit, ...], iterations: pd.
     """How long the critical path of a rank leads through each kind of limit, in each of these iterations."""
     every = replayed(rank_trace, edits, parts=True)  # as `answered` has asked
     numbers = every["iteration"].fillna(_WHOLE)
-    asked = every[numbers.isin(iterations.fillna(_WHOLE))]
+    chosen = every[numbers.isin(iterations.fillna(_WHOLE))]
     segments = path_of(rank_trace, edits)
     start, end = (segments[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
     limit = pd.Index(LIMITS).get_indexer(pd.Index(segments["bound_by"]))
-    summed = np.zeros((len(asked), len(LIMITS)), np.int64)
-    begin, dur = (asked[name].to_numpy(np.int64) for name in ("start_ns", "after_ns"))
+    summed = np.zeros((len(chosen), len(LIMITS)), np.int64)
+    begin, dur = (chosen[name].to_numpy(np.int64) for name in ("start_ns", "after_ns"))
     for row, (since, until) in enumerate(zip(begin.tolist(), (begin + dur).tolist(), strict=True)):
         np.add.at(summed[row], limit, np.maximum(np.minimum(end, until) - np.maximum(start, since), 0))
     return summed

@@ -83,7 +83,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if len(frame) == 1:
         row = frame.iloc[0]
         return (
-            f"{_place(row)} computes {percent(row['compute_pct'])} of {duration(row['window_ns'])}, "
+            f"{place_of(row)} computes {percent(row['compute_pct'])} of {duration(row['window_ns'])}, "
             f"waits for communication {percent(row['exposed_communication_pct'])}, only moves memory "
             f"{percent(row['exposed_memory_pct'])} and is idle {percent(row['idle_pct'])}."
         )
@@ -97,8 +97,8 @@ def sentence(frame: pd.DataFrame) -> str:
             f"{percent(compute)} of it."
         )
     return (
-        f"{_place(most)} is idle most, {percent(most['idle_pct'])} of {duration(most['window_ns'])}; "
-        f"{_place(least).lower()} least, {percent(least['idle_pct'])}; "
+        f"{place_of(most)} is idle most, {percent(most['idle_pct'])} of {duration(most['window_ns'])}; "
+        f"{place_of(least).lower()} least, {percent(least['idle_pct'])}; "
         f"all together compute {percent(compute)} of the time."
     )
 
@@ -118,7 +118,7 @@ def _measure(work: Busy, windows: npt.NDArray[np.int64]) -> dict[str, int]:
     }
 
 
-def _place(row: pd.Series) -> str:
+def place_of(row: pd.Series) -> str:
     place = f"Rank {row['rank']:.0f}"
     return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place
 

@@ -14,6 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
+from hta_widgets.analysis.device_time.temporal import place_of
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import counted, duration, percent
@@ -137,11 +138,11 @@ def sentence(frame: pd.DataFrame) -> str:
     if len(frame) == 1:
         row = frame.iloc[0]
         return (
-            f"{_place(row)} is idle {percent(row['idle_pct'])} of {duration(row['window_ns'])}, "
+            f"{place_of(row)} is idle {percent(row['idle_pct'])} of {duration(row['window_ns'])}, "
             f"in {counted(int(row['gaps']), 'gap')}; {reason}."
         )
     most = frame.iloc[frame["idle_pct"].to_numpy().argmax()]
-    return f"{_place(most)} is idle most, {percent(most['idle_pct'])}; over all, {reason}."
+    return f"{place_of(most)} is idle most, {percent(most['idle_pct'])}; over all, {reason}."
 
 
 def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) -> dict[str, int]:
@@ -160,11 +161,6 @@ def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) 
         **{f"{cause}_ns": length for cause, length in causes.items()},
         "gaps": int((after - first).sum()),
     }
-
-
-def _place(row: pd.Series) -> str:
-    place = f"Rank {row['rank']:.0f}"
-    return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place
 
 
 IDLE_CAUSES = (

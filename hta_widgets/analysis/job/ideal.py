@@ -52,8 +52,8 @@ def ideal_times(
     place = _place(ops[communicates])
     usual = time[communicates].groupby(place).transform("median")
     if complete is not None:
-        told = time[communicates].where(complete[communicates.to_numpy()])
-        usual = told.groupby(place).transform("median").fillna(usual).clip(upper=usual)
+        known = time[communicates].where(complete[communicates.to_numpy()])
+        usual = known.groupby(place).transform("median").fillna(usual).clip(upper=usual)
     found[communicates] = usual
     return np.rint(found.to_numpy()).astype(np.int64)
 

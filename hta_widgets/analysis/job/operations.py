@@ -63,8 +63,8 @@ def operations(
     """
     chosen = [rank for rank in trace.ranks if ranks is None or rank in ranks]
     texts, shapes = _Numbers(), _Numbers()
-    told = trace.each_with(_asked, dict.fromkeys(chosen))
-    parts = [work.numbered(texts, shapes) for work in told.values()]
+    work_by_rank = trace.each_with(_work_of, dict.fromkeys(chosen))
+    parts = [work.numbered(texts, shapes) for work in work_by_rank.values()]
     with_work = [part for part in parts if len(part["rank"])]
     if not with_work:
         raise MissingDataError("device events", RECORD_DEVICE)
@@ -124,7 +124,7 @@ class _DeviceWork(NamedTuple):
         return {**self.columns, "name": texts.of(self.names)[self.name], "shape": shape}
 
 
-def _asked(rank_trace: RankTrace, _: None) -> _DeviceWork:
+def _work_of(rank_trace: RankTrace, _: None) -> _DeviceWork:
     return _device_work(rank_trace)
 
 
@@ -187,12 +187,12 @@ def _shapes(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, list[str]]:
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:
     """What is recorded of the communication among these operations; NA for other work."""
-    told = recorded(trace)
+    exchanges = recorded(trace)
     found = np.full(len(frame), -1)
-    if len(told):
-        ids = int(max(told["event_id"].max(), frame["event_id"].max())) + 1
-        key, wanted = (of["rank"].to_numpy() * ids + of["event_id"].to_numpy() for of in (told, frame))
+    if len(exchanges):
+        ids = int(max(exchanges["event_id"].max(), frame["event_id"].max())) + 1
+        key, wanted = (of["rank"].to_numpy() * ids + of["event_id"].to_numpy() for of in (exchanges, frame))
         order = np.argsort(key)
         at = order[np.minimum(np.searchsorted(key, wanted, sorter=order), len(key) - 1)]
         found = np.where(key[at] == wanted, at, -1)
-    return told[list(_OF_COLLECTIVE)].reindex(found).reset_index(drop=True)
+    return exchanges[list(_OF_COLLECTIVE)].reindex(found).reset_index(drop=True)

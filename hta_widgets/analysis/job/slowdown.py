@@ -133,7 +133,7 @@ def _answer(
         "slowdown_low": low, "slowdown_high": high, "time_ns": round(total),
         "model_error_pct": 100 * (total / model.measured - 1),
     }  # fmt: skip
-    named = _named(model, found)
+    named = _named(found)
     is_culprit = pd.Series(list(zip(rows["scope"], rows["key"], strict=True))).isin(named)
     rows["culprit"] = is_culprit
     rows["cause"] = np.where(is_culprit, cause.cause, "")
@@ -205,7 +205,7 @@ def _operation(model: JobModel) -> pd.Series:
     return name.where(name.isin(common), "other")
 
 
-def _named(model: JobModel, found: Culprit) -> set[tuple[str, str]]:
+def _named(found: Culprit) -> set[tuple[str, str]]:
     """The rows that are culprits."""
     if found.kind == "place":
         return {(found.scope, str(found.key))}

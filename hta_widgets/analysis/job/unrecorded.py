@@ -49,10 +49,10 @@ def as_peers_wait(
     lasts = pd.Series((ends - net.ready(ends))[: len(ops)], ops.index, dtype=np.float64)
     place = [ops["rank"].map(stage), ops["lane"], ops["nth"]]
     usual = lasts.where(~alone).groupby(place).transform("median").to_numpy()
-    told = alone & np.isfinite(usual)
+    estimated = alone & np.isfinite(usual)
     found = ideal.copy()
-    found[: len(ops)][told] = np.rint(usual[told]).astype(np.int64)
-    return found, alone & ~told
+    found[: len(ops)][estimated] = np.rint(usual[estimated]).astype(np.int64)
+    return found, alone & ~estimated
 
 
 def work_of_all(

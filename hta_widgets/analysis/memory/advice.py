@@ -179,8 +179,8 @@ def _leak(rank_trace: RankTrace, changes: Changes, place: int, scope: Scope) -> 
         windows = windows[(windows[:, 0] >= scope.window_ns[0]) & (windows[:, 1] <= scope.window_ns[1])]
     unknown = {"steps": len(windows), "leak_bytes_per_step": None, "leak_p": np.nan}
     if len(windows) < LEAST_STEPS:
-        told = counted(len(windows), "complete step")
-        return unknown | {"leak_basis": f"unknown: {told}, {LEAST_STEPS} are needed"}
+        steps_text = counted(len(windows), "complete step")
+        return unknown | {"leak_basis": f"unknown: {steps_text}, {LEAST_STEPS} are needed"}
     levels = levels_of(changes, place, windows[:, 0])
     here = np.flatnonzero(changes.place == place)
     step = windows_of(changes.time[here], windows[:, 0], windows[:, 1])

@@ -108,8 +108,8 @@ def _both(inputs: Inputs, made: int, image: int, mask: Sequence[bool], transpose
     channels = inputs.shape(made)[1] * itemsize(inputs.type(made))
     written = sum(
         size
-        for asked, size in zip(mask, (inputs.nbytes(image), inputs.nbytes(2), channels), strict=True)
-        if asked
+        for requested, size in zip(mask, (inputs.nbytes(image), inputs.nbytes(2), channels), strict=True)
+        if requested
     )
     return Cost((mask[0] + mask[1]) * _work(positions, weight), read + written, exact)
 
@@ -134,8 +134,8 @@ def _vendor_backward(mask: int) -> Formula:
 
     def cost(inputs: Inputs) -> Cost:
         known = mask < len(inputs.values) and bool(inputs.values[mask])
-        asked = inputs.flags(mask) if known else [True, True]
-        return _both(inputs, 1, 0, [*asked[:2], False], False, exact=known)
+        requested = inputs.flags(mask) if known else [True, True]
+        return _both(inputs, 1, 0, [*requested[:2], False], False, exact=known)
 
     return cost
 

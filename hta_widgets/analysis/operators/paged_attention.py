@@ -19,7 +19,7 @@ from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, ite
 __all__ = ["CACHES", "FORMULAS"]
 
 
-def _paged(result: int, query: int, table: int, longest: int | None) -> Formula:
+def _paged(query: int, table: int, longest: int | None) -> Formula:
     """Queries, then keys and values of the cache; `longest`: the place of the longest sequence's length."""
 
     def cost(inputs: Inputs) -> Cost:
@@ -32,7 +32,7 @@ def _paged(result: int, query: int, table: int, longest: int | None) -> Formula:
         if longest is not None and longest < len(inputs.values) and inputs.values[longest]:
             keys = min(keys, inputs.ints(longest)[0])
         cached = 2 * sequences * keys * kv_heads * width * itemsize(inputs.type(query + 2))
-        read = inputs.read(result, query, table, table + 1) + cached
+        read = inputs.read(0, query, table, table + 1) + cached
         return Cost(4 * tokens * heads * keys * width, read, exact=False)
 
     return cost
@@ -49,10 +49,10 @@ def _into_cache(inputs: Inputs) -> Cost:
 
 
 FORMULAS: Formulas = {
-    "_C::paged_attention_v1": _paged(0, 1, 6, 9),
-    "_C::paged_attention_v2": _paged(0, 4, 9, 12),
+    "_C::paged_attention_v1": _paged(1, 6, 9),
+    "_C::paged_attention_v2": _paged(4, 9, 12),
     # versions differ in what stands behind the lengths
-    "_rocm_C::paged_attention": _paged(0, 4, 9, None),
+    "_rocm_C::paged_attention": _paged(4, 9, None),
 }
 
 CACHES: Formulas = dict.fromkeys(

@@ -55,8 +55,8 @@ def recomputed(rank_trace: RankTrace) -> Int64:
     pair = kind[:-1] * (kind.max(initial=0) + 1) + kind[1:]
     of_forward = ~in_node[launching]
     forward = pair[neighbours & of_forward[:-1] & of_forward[1:]]
-    alike = neighbours & again[launching[:-1]] & again[launching[1:]] & np.isin(pair, forward)
-    found = np.union1d(launching[:-1][alike], launching[1:][alike])
+    equal = neighbours & again[launching[:-1]] & again[launching[1:]] & np.isin(pair, forward)
+    found = np.union1d(launching[:-1][equal], launching[1:][equal])
     return _kernels_of(rank_trace, calls, found)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.attention import BACKWARD, scores_again
 from hta_widgets.analysis.operators.calls import operator_calls
@@ -95,7 +96,7 @@ def _of_iterations(
     bounded = figures[:, 2] > 0
 
     def total(chosen: Bool, values: Int64) -> Int64:
-        return _add(at[chosen], values[chosen], size)
+        return exact_sums(at[chosen], values[chosen], size)
 
     unit = call_units(rank_trace)[of]
     known = multiplies & (unit >= 0)
@@ -112,12 +113,12 @@ def _of_iterations(
     return numbers, StepWork(
         flops=total(multiplies, flops),
         repeated=total(multiplies, again),
-        bytes=_add(at, moved, size),
+        bytes=exact_sums(at, moved, size),
         flops_bounded=total(multiplies & bounded, np.ones_like(flops)),
         bytes_bounded=total(bounded, np.ones_like(flops)),
-        work_ns=_add(work_at[mine], dur[mine], size),
-        described_ns=_add(work_at[mine & has], dur[mine & has], size),
-        unknown_ns=_add(work_at[unknown], dur[unknown], size),
+        work_ns=exact_sums(work_at[mine], dur[mine], size),
+        described_ns=exact_sums(work_at[mine & has], dur[mine & has], size),
+        unknown_ns=exact_sums(work_at[unknown], dur[unknown], size),
         by_unit=_by_unit(at[known], unit[known], flops[known], size),
         time_by_unit=_by_unit(work_at[timed], work_unit[timed], dur[timed], size),
     )
@@ -156,14 +157,8 @@ def _position(iteration: npt.NDArray[np.int32], numbers: Int64) -> Int64:
     return np.where(found >= 0, np.searchsorted(numbers, found), -1)[code]
 
 
-def _add(at: Int64, values: Int64, size: int) -> Int64:
-    total = np.zeros(size, np.int64)
-    np.add.at(total, at, values)
-    return total
-
-
 def _by_unit(at: Int64, unit: npt.NDArray[np.integer], values: Int64, size: int) -> Int64:
-    return _add(at * len(UNITS) + unit, values, size * len(UNITS)).reshape(size, len(UNITS))
+    return exact_sums(at * len(UNITS) + unit, values, size * len(UNITS)).reshape(size, len(UNITS))
 
 
 @kernel

@@ -119,7 +119,7 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         if _answers(rank_trace, by):
             frames.append(_of_rank(rank_trace, trace.clock.offset_ns.get(rank, 0), scope, by))
     if ranks and not frames:
-        raise _missing(trace, by)
+        raise _missing(by)
     frames = [frame for frame in frames if len(frame)] or frames[:1]
     # typed once for all ranks: a job may have a thousand, and casting takes longer than making the rows
     return _typed(pd.concat(frames, ignore_index=True) if frames else None, by)
@@ -160,7 +160,7 @@ def _answers(rank_trace: RankTrace, by: By) -> bool:
     return bool(operator.any())
 
 
-def _missing(trace: Trace, by: By) -> MissingDataError:
+def _missing(by: By) -> MissingDataError:
     profile = "Record with torch.profiler.profile"
     if by in OF_MODULES:
         return MissingDataError("nn.Module frames", f"{profile}(with_stack=True).")

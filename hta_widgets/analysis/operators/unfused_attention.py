@@ -155,8 +155,8 @@ def _attention(
     except UnknownInputError:
         return None
     made = (*left[:-1], right[-1])
-    alike = math.prod(shape) == math.prod(made) == math.prod(shares)
-    if not alike or shape[-2:] != made[-2:] or shares[-2:] != made[-2:] or not _by_row(rates, len(shape)):
+    equal = math.prod(shape) == math.prod(made) == math.prod(shares)
+    if not equal or shape[-2:] != made[-2:] or shares[-2:] != made[-2:] or not _by_row(rates, len(shape)):
         return None
     return Attention(
         first=row[0],

@@ -78,11 +78,11 @@ def coordinates(trace: Trace, ranks: tuple[int, ...] | None = None) -> Coordinat
     if all(_of_all(group, trace.job_size) for group in process_groups(trace, scope)):
         return None
     try:
-        told = purposes(trace, scope)
+        found_purposes = purposes(trace, scope)
     except MissingDataError:
         return None
-    known = [purpose for purpose in told if purpose.dimension != UNKNOWN and purpose.order]
-    if any(purpose.group.size < trace.job_size for purpose in told if purpose not in known):
+    known = [purpose for purpose in found_purposes if purpose.dimension != UNKNOWN and purpose.order]
+    if any(purpose.group.size < trace.job_size for purpose in found_purposes if purpose not in known):
         return None
     return _placed([(each.dimension, each.order) for each in known], trace.ranks_of(scope))
 
@@ -98,10 +98,10 @@ def listed_coordinates(trace: Trace) -> Coordinates | None:
         for rank in trace.ranks
         for _, description, members in listed_groups(trace, rank)
     }
-    told = {(" and ".join(described(description)[0]), members) for description, members in groups}
-    if any(not dimension and len(members) < trace.job_size for dimension, members in told):
+    listed = {(" and ".join(described(description)[0]), members) for description, members in groups}
+    if any(not dimension and len(members) < trace.job_size for dimension, members in listed):
         return None
-    return _placed(sorted(order for order in told if order[0]), trace.ranks)
+    return _placed(sorted(order for order in listed if order[0]), trace.ranks)
 
 
 def _placed(known: Iterable[Order], chosen: list[int]) -> Coordinates | None:

@@ -129,8 +129,8 @@ def _of_group(trace: Trace, group: ProcessGroup, pairs: pd.DataFrame, times: pd.
     """The rows of one group: of the steps in which all of its recorded ranks exchange equally often."""
     ranks = pairs["rank"].nunique()
     count = pairs[_complete(trace, pairs)].groupby(["iteration", "rank"]).size().unstack()  # noqa: PD010
-    alike = count.notna().all(axis=1) & (count.max(axis=1) == count.min(axis=1))
-    whole = pairs[pairs["iteration"].isin(count.index[alike & (count.shape[1] == ranks)])]
+    equal = count.notna().all(axis=1) & (count.max(axis=1) == count.min(axis=1))
+    whole = pairs[pairs["iteration"].isin(count.index[equal & (count.shape[1] == ranks)])]
     whole = whole.reset_index(drop=True)
     whole["nth"] = whole.groupby(["rank", "iteration"]).cumcount()
     dispatch, combine = (
@@ -194,12 +194,12 @@ def sentence(frame: pd.DataFrame) -> str:
     keys = ["process_group", "exchange"]
     fullest = frame.loc[frame.groupby(keys)["load_pct"].idxmax()]
     mean = fullest["load_pct"].mean()
-    told = (
+    text = (
         f"In {counted(len(fullest), 'exchange')} of tokens the fullest rank gets {mean / 100:.2f} times the "
         f"mean of the recorded ranks, on average"
     )
     if mean <= _EVEN:
-        return f"{told}: the experts are balanced."
+        return f"{text}: the experts are balanced."
     by_group = fullest.groupby("process_group")["rank"].agg(lambda ranks: ranks.mode().iloc[0])
     same = fullest["rank"].eq(fullest["process_group"].map(by_group)).mean()
     if same > _MOSTLY:
@@ -211,14 +211,14 @@ def sentence(frame: pd.DataFrame) -> str:
     steps = frame["iteration"].nunique()
     excess = frame.groupby(keys)["excess_ns"].max().groupby("process_group").sum().max() / steps
     saved = duration(round(excess))
-    told = f"{told} ({who}); equal loads would save a group at most {saved} of computing per step"
+    text = f"{text} ({who}); equal loads would save a group at most {saved} of computing per step"
     waits = frame["wait_ns"].dropna()
     if len(waits):
         waited = int(waits.sum()) / frame["rank"].nunique() / steps
-        told += (
+        text += (
             f", and a rank waits {duration(round(waited))} per step for the last one's results, on average"
         )
-    return f"{told}."
+    return f"{text}."
 
 
 _SHOWN = 4

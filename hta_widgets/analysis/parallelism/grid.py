@@ -130,8 +130,8 @@ class Purpose(NamedTuple):
 def purposes(trace: Trace, scope: Scope) -> tuple[Purpose, ...]:
     """The process groups of the scope's ranks that are described or used; raises as `parallelism` does."""
     groups = _groups(trace, scope)
-    told = all(described(group.description)[0] for group in groups)
-    evidence = {} if told else _strategies(trace, scope)
+    is_described = all(described(group.description)[0] for group in groups)
+    evidence = {} if is_described else _strategies(trace, scope)
     found = (_purpose(trace, group, evidence) for group in groups)
     return tuple(purpose for purpose in found if purpose is not None)
 
@@ -203,8 +203,8 @@ def _from_traffic(
         return EXPERT, "", "it sends all-to-all in unequal splits and at once back, as tokens go to experts"
     read = [found for rank in group.ranks if (found := evidence.get((rank, group.name))) is not None]
     strategies = {(each.reading.strategy, each.role) for each in read}
-    if len(strategies) == 1 and (told := next(iter(strategies)))[0] != NOT_RECOGNISED:
-        strategy, role = told
+    if len(strategies) == 1 and (only := next(iter(strategies)))[0] != NOT_RECOGNISED:
+        strategy, role = only
         return TENSOR if strategy == TENSOR_PARALLEL else DATA, role, read[0].reading.words
     if len(strategies) > 1:
         return UNKNOWN, "", "its ranks do not all do the same"
@@ -248,9 +248,9 @@ def sentence(frame: pd.DataFrame) -> str:
             parts.append(f"{label} {' or '.join(map(str, sizes))}")
     unknown = frame.loc[frame["dimension"] == UNKNOWN, "process_group"].nunique()
     ranks = counted(frame["rank"].nunique(), "recorded rank")
-    told = f"Ranks per group along each dimension: {', '.join(parts)}" if parts else "No dimension is known"
+    text = f"Ranks per group along each dimension: {', '.join(parts)}" if parts else "No dimension is known"
     rest = f"; what {counted(unknown, 'process group')} is for cannot be told" if unknown else ""
-    return f"{told} ({ranks}){rest}."
+    return f"{text} ({ranks}){rest}."
 
 
 ANALYSIS = Analysis(

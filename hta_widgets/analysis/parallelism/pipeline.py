@@ -136,8 +136,8 @@ def pipelines(trace: Trace) -> list[tuple[Purpose, list[dict[int, Passes]]]]:
     Raises:
         MissingDataError: as `pipeline`, where there is none, or not all stages and exchanges were recorded.
     """
-    told = purposes(trace, Scope()) if may_have_pipeline(trace) else ()
-    found = [purpose for purpose in told if purpose.dimension == PIPELINE]
+    known_purposes = purposes(trace, Scope()) if may_have_pipeline(trace) else ()
+    found = [purpose for purpose in known_purposes if purpose.dimension == PIPELINE]
     if not found:
         raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
     exchanging = [purpose for purpose in found if len(_exchanged(purpose))]
@@ -147,7 +147,11 @@ def pipelines(trace: Trace) -> list[tuple[Purpose, list[dict[int, Passes]]]]:
     if not whole:
         raise MissingDataError("every stage of a pipeline", _RECORD_ALL)
     inside = {
-        rank: {each.group.name for each in told if each.dimension in _INSIDE and rank in each.group.ranks}
+        rank: {
+            each.group.name
+            for each in known_purposes
+            if each.dimension in _INSIDE and rank in each.group.ranks
+        }
         for rank in trace.ranks
     }
     return [(purpose, _stages(trace, purpose, inside)) for purpose in whole]

@@ -189,8 +189,8 @@ def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:
         return (np.empty(0, np.int64), np.empty(0, np.int64)), False
     between = len(named_rows(rank_trace, STREAM_WAIT)) > 0
     of_calls = len(named_rows(rank_trace, EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC)) > 0
-    asked = bool(named(rank_trace, STREAM_WAITS).any())
-    return stream_waits(rank_trace), between or (of_calls and not asked)
+    recorded = bool(named(rank_trace, STREAM_WAITS).any())
+    return stream_waits(rank_trace), between or (of_calls and not recorded)
 
 
 def _inferred(nodes: Nodes, host: HostPoints, first: Int32, edges: Edges) -> Bool:

@@ -100,7 +100,7 @@ def _times_gathered(gathers: Sequence[Message], units: Sequence[Message], marked
     only the same gathers come once more. So they may for units of equal sizes of which some are frozen.
     """
     times = len(gathers) // len(units)
-    if sizes(gathers) != _times(sizes(units), times):
+    if sizes(gathers) != repeated(sizes(units), times):
         return 0 if _repeats(gathers) else 1
     values = [message.elements for message in gathers]
     in_turn = values[: len(values) // times] * times == values
@@ -187,5 +187,5 @@ def _repeats(messages: Sequence[Message]) -> bool:
     return len(set(values)) > 1 and any(values[:part] * (len(values) // part) == values for part in parts)
 
 
-def _times(found: Counter[int], factor: int) -> Counter[int]:
+def repeated(found: Counter[int], factor: int) -> Counter[int]:
     return Counter({size: factor * count for size, count in found.items()})

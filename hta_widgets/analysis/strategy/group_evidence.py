@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hta_widgets.analysis.strategy.data_parallel import repeated
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.analysis.strategy.messages import FORWARD, Message, Steps, messages, steps_of
 from hta_widgets.analysis.strategy.reading import (
@@ -131,7 +132,7 @@ def _hybrid(evidence: list[GroupEvidence]) -> list[GroupEvidence]:
             again = shard.reading.passes
             if other == at or Counter(message.elements for message in sums) not in (
                 kept,
-                _repeated(kept, again),
+                repeated(kept, again),
             ):
                 continue
             strategy = _HYBRID[shard.reading.strategy]
@@ -173,10 +174,6 @@ f"{scatters[0].group} reduce-scatters gradients")
         if scatters and evidence.reading.strategy in (DDP, NO_SHARD) else evidence
         for evidence in evidence
     ]  # fmt: skip
-
-
-def _repeated(counts: Counter[int], times: int) -> Counter[int]:
-    return Counter({size: times * count for size, count in counts.items()})
 
 
 def _refused(evidence: GroupEvidence, reason: str) -> GroupEvidence:

@@ -126,8 +126,8 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> list[Sent]:
     places = _Places(rank_trace)
     listed = []
     # lists, not frames: of a thousand ranks each has a few
-    told = zip(launches.tolist(), orders, *(found[name].tolist() for name in _EVIDENCE), strict=True)
-    for launch, order, iteration, name, operation, dtype, *numbers in told:
+    records = zip(launches.tolist(), orders, *(found[name].tolist() for name in _EVIDENCE), strict=True)
+    for launch, order, iteration, name, operation, dtype, *numbers in records:
         group = name if isinstance(name, str) else ""
         if any(number is pd.NA for number in numbers):
             listed.append((order, Sent(iteration, group, None, None)))

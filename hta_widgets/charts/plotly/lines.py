@@ -21,12 +21,12 @@ def lines(chart: Lines, frame: pd.DataFrame) -> go.Figure:
     columns = [chart.value, *([chart.beside] if chart.beside else [])]
     unit = axis_unit(chart.value, float(frame[columns].max().max()) if len(frame) else 0.0)
     clock = axis_unit(chart.time)
-    told_apart = telling(frame, chart.by)
+    distinct = telling(frame, chart.by)
     groups = frame.groupby(list(chart.by), sort=True, observed=True)
     colours = qualitative.Safe if groups.ngroups > 1 else [colour(chart.time_class)]
     figure = go.Figure()
     for number, (_, points) in enumerate(groups):
-        name = labels(points.head(1), told_apart)[0]
+        name = labels(points.head(1), distinct)[0]
         for column in columns:
             known = points[points[column].notna()]
             figure.add_scattergl(

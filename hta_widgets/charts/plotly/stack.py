@@ -19,8 +19,8 @@ __all__ = ["fill", "stack"]
 def stack(chart: Stack, frame: pd.DataFrame) -> go.Figure:
     """A bar per whole; on hover the exact time of a part, and its share of the whole and of the window."""
     wide, keys = stacked(chart, frame)
-    told_apart = telling(wide, keys)
-    places = _places(wide, told_apart)
+    distinct = telling(wide, keys)
+    places = _places(wide, distinct)
     whole = wide[chart.whole]
     unit = axis_unit("_ns")
     figure = go.Figure()
@@ -47,7 +47,7 @@ def stack(chart: Stack, frame: pd.DataFrame) -> go.Figure:
         )
     return figure.update_layout(
         barmode="stack",
-        xaxis={"type": "multicategory" if len(told_apart) > 1 else "category"},
+        xaxis={"type": "multicategory" if len(distinct) > 1 else "category"},
         yaxis={"title": axis("time_ns", unit), "rangemode": "tozero"},
     )
 

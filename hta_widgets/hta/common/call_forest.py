@@ -1,4 +1,4 @@
-"""The call tree of an HTA-shaped frame: `analysis.call_tree` on its columns, answers in HTA's terms."""
+"""The call tree of an HTA-shaped frame: `analysis.calls.tree` on its columns, answers in HTA's terms."""
 
 from __future__ import annotations
 

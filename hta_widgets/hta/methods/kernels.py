@@ -112,15 +112,15 @@ def in_us(frame: pd.DataFrame, columns: list[str], by: list[str]) -> pd.DataFram
         "stddev": "std_ns",
         "mean (us)": "mean_ns",
     }
-    told = {
+    result = {
         name: microseconds(frame[ours[name]].to_numpy()) if name in ours else frame[name].array
         for name in columns
     }
-    told["stddev"] = np.nan_to_num(told["stddev"], nan=0.0)
+    result["stddev"] = np.nan_to_num(result["stddev"], nan=0.0)
     # pandas makes categories of texts to sort by them, which takes longer than all else here
     keys = list(zip(*(frame[name].tolist() for name in by), strict=True))
     order = sorted(range(len(frame)), key=keys.__getitem__)
-    return pd.DataFrame(told).take(order).reset_index(drop=True)
+    return pd.DataFrame(result).take(order).reset_index(drop=True)
 
 
 def _types(job: Trace, include_memory_kernels: bool) -> pd.DataFrame:

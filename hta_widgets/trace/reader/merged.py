@@ -71,8 +71,8 @@ def _ranks_of(table: EventTable, pids: list[str]) -> Int64:
         of_name = (table.codes("name")[rows] == name.index(event)) & (
             table.codes("phase")[rows] == phase.index("M")
         )
-        told = np.array([_number(_RANK, text) for text in table.dictionary(column)], np.int64)
-        for pid, rank in zip(table.codes("pid")[rows[of_name]], told[texts[of_name]], strict=True):
+        rank_of_text = np.array([_number(_RANK, text) for text in table.dictionary(column)], np.int64)
+        for pid, rank in zip(table.codes("pid")[rows[of_name]], rank_of_text[texts[of_name]], strict=True):
             if pid >= 0 and rank >= 0 and found[pid] < 0:
                 found[pid] = rank
     if (found < 0).all():

@@ -100,12 +100,12 @@ def _ended(queue: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
 def labels(files: Sequence[TraceFile]) -> list[str]:
     """The files' names; those of one name are numbered."""
     total, seen = Counter(file.name for file in files), Counter[str]()
-    told = []
+    texts = []
     for file in files:
         seen[file.name] += 1
         of = total[file.name]
-        told.append(file.name if of == 1 else f"{file.name} ({seen[file.name]} of {of})")
-    return told
+        texts.append(file.name if of == 1 else f"{file.name} ({seen[file.name]} of {of})")
+    return texts
 
 
 def _watched(file: TraceFile, stop: threading.Event) -> TraceFile:

@@ -1,6 +1,6 @@
 """Files that only fsspec can open, read in spite of a network that fails.
 
-Every question to a file system runs in a thread of its own, so that whoever waits can stop waiting: after
+Every question to a file system runs in a thread of its own, so that the waiting thread can give up: after
 `STALL_SECONDS` without an answer, or at once when the reading is cancelled. What fails in a way that may pass
 is tried again, and a stream goes on where it was cut: by a range request where the server knows them, else by
 reading again what was read.
@@ -16,7 +16,14 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from hta_widgets.engine import Superseded, checkpoint
-from hta_widgets.trace.reader.remote_errors import CutError, StalledError, is_final, scheme_of, shown, told
+from hta_widgets.trace.reader.remote_errors import (
+    CutError,
+    StalledError,
+    is_final,
+    library_error,
+    scheme_of,
+    shown,
+)
 
 __all__ = ["Cancelled", "RemoteFile", "connected", "persistent"]
 
@@ -75,7 +82,7 @@ def persistent(
             raise
         except Exception as error:  # whatever drivers raise
             if pause is None or is_final(error, begun):
-                raise told(error, url) from error
+                raise library_error(error, url) from error
             _rest(pause, stopped)
     raise AssertionError("the last attempt returns or raises")
 

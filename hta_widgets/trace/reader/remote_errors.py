@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from hta_widgets.errors import AccessDeniedError, HtaWidgetsError, RemoteError, TraceNotFoundError
 
-__all__ = ["CutError", "StalledError", "is_final", "scheme_of", "shown", "told"]
+__all__ = ["CutError", "StalledError", "is_final", "library_error", "scheme_of", "shown"]
 
 _DRIVERS = {
     "http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs",
@@ -61,7 +61,7 @@ def shown(url: str) -> str:
     return f"{found['scheme']}{found['rest']}" if found else url
 
 
-def told(error: Exception, url: str) -> HtaWidgetsError:
+def library_error(error: Exception, url: str) -> HtaWidgetsError:
     """The error of the library for one that a file system raised."""
     if isinstance(error, HtaWidgetsError):
         return error

@@ -207,12 +207,12 @@ class _Reading:
             if status != MALFORMED and next_head(block.text, block.start, block.stop) is None:
                 self._unfinished_at = block.offset + cursor
                 return
-            self._note_malformed(block, block.offset + cursor, left)
+            self._note_malformed(block.offset + cursor, left)
             self._phase = self._find_event
             if not self._resume(block):
                 return
 
-    def _note_malformed(self, block: Block, offset: int, left: int) -> None:
+    def _note_malformed(self, offset: int, left: int) -> None:
         if self._malformed == 0:
             self._malformed_at = offset
         self._malformed += 1

@@ -72,8 +72,8 @@ def _shared(work: Work, lag: Int64, fresh: Bool, otherwise: bool) -> Bool:
     around = sliding_window_view(np.concatenate([beyond, lag[rows], beyond]), 2 * _NEIGHBOURS)
     early = (around < -_TICK_NS).sum(1)
     least = around.min(1)
-    alike = (around <= (least + np.maximum(_JUMP_NS, np.abs(least) // 100))[:, None]).sum(1)
+    close = (around <= (least + np.maximum(_JUMP_NS, np.abs(least) // 100))[:, None]).sum(1)
     neighbours = np.minimum(len(rows), np.arange(len(around)) + _NEIGHBOURS)
     neighbours -= np.maximum(0, np.arange(len(around)) - _NEIGHBOURS)
-    shared: Bool = (2 * early >= np.maximum(1, neighbours)) & (2 * alike >= early)
+    shared: Bool = (2 * early >= np.maximum(1, neighbours)) & (2 * close >= early)
     return np.where(neighbours >= _ENOUGH, shared, otherwise)[at]

@@ -1,14 +1,19 @@
-"""Large copies between host and device, and kernels that take longer from step to step."""
+"""Copies: those that run alone, large ones between host and device; kernels that grow longer from step to
+step."""
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 from statistics import median
+from typing import Any
 
-from tests.claims.job import Job, PlainRank, Record
+from tests.claims.job import Job, PlainRank, Record, length, overlap, union
+from tests.claims.measures.activity import copying_alone
 from tests.claims.measures.kernels import stated_by
 from tests.claims.plain_kernels import limits_of
-from tests.claims.registry import Stated, check, close
+from tests.claims.registry import Stated, check, close, time_of
+from tests.verdicts.plain_reader import subtract
 
 # What copies of pinned memory reach on 16 lanes, GB/s, and the devices in such slots.
 LINKS = {
@@ -143,3 +148,44 @@ def drifting_rank(job: Job, stated: Stated) -> str:
     """No rank loses more to that."""
     cost = {number: slope(whole(rank)) for number, rank in job.ranks.items() if len(whole(rank)) > 1}
     return "" if (max(cost, key=cost.__getitem__),) == tuple(stated.value) else f"{cost} ns per step"
+
+
+@time_of("copying_alone")
+def copying_alone_time(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Copies and fills run, and nothing else."""
+    return rank.within(copying_alone(rank))
+
+
+def copies_by_name(job: Job, ranks: tuple[int, ...]) -> Counter[str]:
+    times: Counter[str] = Counter()
+    for rank in job.of(ranks):
+        others = union(each.window for each in rank.work if each.kind != "copying")
+        for each in rank.work:
+            if each.kind == "copying":
+                parts = subtract([each.window], others)
+                times[each.name] += sum(length(overlap(parts, window)) for window in rank.windows)
+    return times
+
+
+@check("longest_copy_alone")
+def longest_copy_alone(job: Job, stated: Stated) -> str:
+    times = copies_by_name(job, stated.ranks)
+    name, most = times.most_common(1)[0]
+    return "" if times[stated.value] >= 0.99 * most else f"{name} takes longer"
+
+
+@check("copying_alone_by_name")
+def copying_alone_by_name(job: Job, stated: Stated) -> str:
+    times = copies_by_name(job, stated.ranks)
+    return close(stated, 100.0 * times[stated.about["name"]] / max(times.total(), 1), 0.01, 0.5)
+
+
+@check("copying_most")
+def copying_most(job: Job, stated: Stated) -> str:
+    shares = {
+        number: rank.within(copying_alone(rank)) / rank.judged_ns
+        for number, rank in job.ranks.items()
+        if rank.judged_ns
+    }
+    most = max(shares, key=lambda rank: shares[rank])
+    return "" if stated.value == (most,) else f"rank {most} copies longer"

@@ -15,8 +15,9 @@ from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.columns import _KIND
 from hta_widgets.trace.reader.dictionary import Dictionary
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
-from hta_widgets.trace.reader.perfetto import packets
-from hta_widgets.trace.reader.perfetto.packets import State, next_packet, scan_packets
+from hta_widgets.trace.reader.perfetto import layout
+from hta_widgets.trace.reader.perfetto.layout import State
+from hta_widgets.trace.reader.perfetto.packets import next_packet, scan_packets
 from hta_widgets.trace.reader.schema import argument_columns
 from hta_widgets.trace.reader.table import EventTable, Problem, cut_short
 
@@ -45,18 +46,18 @@ class Piece:
 
     def __init__(self, state: State, before: int) -> None:
         numbers = state.numbers
-        self.events = state.events[: int(numbers[packets.ROWS])].copy()
-        notes = state.notes[: int(numbers[packets.NOTES])].copy()
-        notes[:, packets.NOTE_ROW] += before
-        of_flows = notes[:, packets.NOTE] == packets.A_FLOW
+        self.events = state.events[: int(numbers[layout.ROWS])].copy()
+        notes = state.notes[: int(numbers[layout.NOTES])].copy()
+        notes[:, layout.NOTE_ROW] += before
+        of_flows = notes[:, layout.NOTE] == layout.A_FLOW
         self.flows, self.deferred = notes[of_flows, 1:], notes[~of_flows, 1:]
-        counts = numbers[packets.COUNTS : packets.COUNTS + int(numbers[packets.COLUMNS])]
+        counts = numbers[layout.COUNTS : layout.COUNTS + int(numbers[layout.COLUMNS])]
         self.cells: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = {}
         for j in np.flatnonzero(counts).tolist():
             cells = state.cells[j, : int(counts[j])]
             self.cells[j] = (cells[:, 0] + before).astype(np.int32), cells[:, 1].copy()
         counts[:] = 0
-        numbers[[packets.ROWS, packets.NOTES]] = 0
+        numbers[[layout.ROWS, layout.NOTES]] = 0
 
 
 class PacketReading:
@@ -87,7 +88,7 @@ class PacketReading:
     @property
     def seen(self) -> npt.NDArray[np.int64]:
         """How many packets there are with each field."""
-        return self.state.numbers[packets.SEEN : packets.SEEN + packets.MOST_FIELDS]
+        return self.state.numbers[layout.SEEN : layout.SEEN + layout.MOST_FIELDS]
 
     def feed(self, block: Block) -> None:
         """Read one block."""
@@ -98,11 +99,11 @@ class PacketReading:
             return
         while True:
             block.start, status = self._scan(block.text, block.start, block.stop, block.offset)
-            if status == packets.COMPRESSED:
+            if status == layout.COMPRESSED:
                 self._unpack(block)
                 continue
-            wanted = int(self.state.numbers[packets.WANTED])
-            if status == packets.ALL and block.start < block.stop:
+            wanted = int(self.state.numbers[layout.WANTED])
+            if status == layout.ALL and block.start < block.stop:
                 whole = not block.last and wanted <= LONGEST_PACKET
                 if whole:
                     self._carry = block.text[block.start : block.stop].tobytes()
@@ -110,8 +111,8 @@ class PacketReading:
                 if block.last and next_packet(block.text, block.start + 1, block.stop) < 0:
                     self._unfinished_at = block.offset + block.start
                     return
-                status = packets.BROKEN
-            if status != packets.BROKEN:
+                status = layout.BROKEN
+            if status != layout.BROKEN:
                 return
             if self._lost_at is None:
                 self._lost_at = block.offset + block.start
@@ -135,12 +136,12 @@ class PacketReading:
         while True:
             start, status = scan_packets(text, start, stop, offset, self.state)
             self._flush()
-            if status != packets.NO_ROOM:
+            if status != layout.NO_ROOM:
                 return start, status
-            self._reserve(int(self.state.numbers[packets.WANTED]))
+            self._reserve(int(self.state.numbers[layout.WANTED]))
 
     def _flush(self) -> None:
-        if self.state.numbers[packets.ROWS]:
+        if self.state.numbers[layout.ROWS]:
             piece = Piece(self.state, self.rows)
             self.rows += len(piece.events)
             self.pieces.append(piece)
@@ -158,8 +159,8 @@ class PacketReading:
     def _unpack(self, block: Block) -> None:
         """Read packets that were packed (zlib) into one."""
         numbers = self.state.numbers
-        packed = block.text[int(numbers[packets.PACKED_AT]) : int(numbers[packets.PACKED_END])].tobytes()
-        at = block.offset + int(numbers[packets.PACKED_AT])
+        packed = block.text[int(numbers[layout.PACKED_AT]) : int(numbers[layout.PACKED_END])].tobytes()
+        at = block.offset + int(numbers[layout.PACKED_AT])
         most = most_expansion()
         inflater = zlib.decompressobj()
         limit = (100 << 20) + int((most or 1e4) * len(packed))
@@ -175,47 +176,45 @@ class PacketReading:
         padded = np.zeros(len(text) + PADDING, np.uint8)
         padded[: len(text)] = np.frombuffer(text, np.uint8)
         start, status = self._scan(padded, 0, len(text), at)
-        if status != packets.ALL or start < len(text):
+        if status != layout.ALL or start < len(text):
             self._note_malformed(at)
 
     def _note_malformed(self, at: int) -> None:
         numbers = self.state.numbers
-        if not numbers[packets.MALFORMED]:
-            numbers[packets.MALFORMED_AT] = at
-        numbers[packets.MALFORMED] += 1
+        if not numbers[layout.MALFORMED]:
+            numbers[layout.MALFORMED_AT] = at
+        numbers[layout.MALFORMED] += 1
 
     # ---- room
 
     def _first_state(self) -> State:
-        marks = np.full((_TEXTS, 2), packets.NONE, np.int64)
+        marks = np.full((_TEXTS, 2), layout.NONE, np.int64)
         place = {column.name: j for j, column in enumerate(self.columns)}
         of_event = (event_scan.FLOW_ID, event_scan.BINDING, event_scan.COUNTER_ARGS)
         for j, column in enumerate(self.columns):
             if j not in of_event:
                 for key in (column.key, *column.aliases):
-                    marks[self.texts.add(key), packets.ACTION] = j
+                    marks[self.texts.add(key), layout.ACTION] = j
         for key, name in _ALIASES.items():
-            marks[self.texts.add(key), packets.ACTION] = place[name]
-        marks[self.texts.add("metadata"), packets.ACTION] = packets.IS_METADATA
+            marks[self.texts.add(key), layout.ACTION] = place[name]
+        marks[self.texts.add("metadata"), layout.ACTION] = layout.IS_METADATA
         columns = len(self.columns)
-        numbers = np.zeros(packets.COUNTS + 2 * columns, np.int64)
-        numbers[packets.COUNTS + columns :] = [_KIND[column.kind] for column in self.columns]
-        numbers[packets.COLUMNS] = columns
-        numbers[packets.LAST_SEQUENCE] = packets.NONE
+        numbers = np.zeros(layout.COUNTS + 2 * columns, np.int64)
+        numbers[layout.COUNTS + columns :] = [_KIND[column.kind] for column in self.columns]
+        numbers[layout.COLUMNS] = columns
+        numbers[layout.LAST_SEQUENCE] = layout.NONE
         names = ("grid", "block", "shared_memory", "device")
-        numbers[[packets.GRID, packets.BLOCK, packets.SHARED, packets.DEVICE]] = [
-            place[name] for name in names
-        ]
+        numbers[[layout.GRID, layout.BLOCK, layout.SHARED, layout.DEVICE]] = [place[name] for name in names]
         cells = np.empty((columns, _ROWS, 2), np.int64)
         words = np.zeros(1 << 13, np.int64)
         return State(
             texts=self.texts.entries,
             marks=marks,
-            events=np.empty((_ROWS, packets.EVENT_COLUMNS), np.int64),
+            events=np.empty((_ROWS, layout.EVENT_COLUMNS), np.int64),
             cells=cells,
             floats=cells.view(np.float64),
             notes=np.empty((_NOTES, 4), np.int64),
-            places=np.zeros((_PLACES, packets.PLACE_COLUMNS), np.int64),
+            places=np.zeros((_PLACES, layout.PLACE_COLUMNS), np.int64),
             numbers=numbers,
             words=words,
             scratch=words.view(np.uint8),
@@ -224,17 +223,17 @@ class PacketReading:
     def _reserve(self, n: int) -> None:
         """Make room for a packet of n bytes; rows were flushed."""
         state = self.state
-        self.texts.reserve(n + 514, packets.TEXT_PER_BYTE * n + packets.TEXT_ROOM)
+        self.texts.reserve(n + 514, layout.TEXT_PER_BYTE * n + layout.TEXT_ROOM)
         marks = state.marks
         if len(marks) < self.texts.entries.offset.size:
-            marks = np.full((self.texts.entries.offset.size, 2), packets.NONE, np.int64)
+            marks = np.full((self.texts.entries.offset.size, 2), layout.NONE, np.int64)
             marks[: len(state.marks)] = state.marks
         rows = max(len(state.events), 2 + n // 2)
         cells = state.cells
         if rows > len(state.events):
             cells = np.empty((cells.shape[0], rows, 2), np.int64)
         places = state.places
-        if state.numbers[packets.PLACES] + 8 > len(places):
+        if state.numbers[layout.PLACES] + 8 > len(places):
             places = np.concatenate([places, np.zeros_like(places)])
         words = _at_least(state.words, (2 * n + 64 + PADDING) // 8 + 1)
         self.state = state._replace(
@@ -257,22 +256,22 @@ class PacketReading:
         if self._losses:
             text = "no packet begins here; reading went on at the next ones"
             problems.append(Problem("malformed_event", "error", self._losses, self._lost_at, text))
-        if count := int(numbers[packets.MALFORMED]):
+        if count := int(numbers[layout.MALFORMED]):
             text = "packets that are not readable; left out"
             problems.append(
-                Problem("malformed_event", "error", count, int(numbers[packets.MALFORMED_AT]), text)
+                Problem("malformed_event", "error", count, int(numbers[layout.MALFORMED_AT]), text)
             )
-        if count := int(numbers[packets.UNKNOWN_CLOCK]):
+        if count := int(numbers[layout.UNKNOWN_CLOCK]):
             text = "events on clocks that no snapshot ties to the others; their times may be wrong"
             problems.append(Problem("clocks", "warning", count, None, text))
-        if count := int(numbers[packets.UNRESOLVED]):
+        if count := int(numbers[layout.UNRESOLVED]):
             text = "names and categories that the file refers to and does not hold; left out"
             problems.append(Problem("unresolved_name", "warning", count, None, text))
         return problems
 
     def _without_events(self) -> TraceFormatError:
         numbers = self.state.numbers
-        if not numbers[packets.PACKETS] or (self._unfinished_at is not None and numbers[packets.PACKETS] < 2):
+        if not numbers[layout.PACKETS] or (self._unfinished_at is not None and numbers[layout.PACKETS] < 2):
             at = self._lost_at if self._unfinished_at is None else self._unfinished_at
             return TraceFormatError(self.path, "a Perfetto trace in which no packet is complete", at)
         held = held_packets(self.seen)

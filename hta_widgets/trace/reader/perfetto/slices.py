@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import kernel
-from hta_widgets.trace.reader.perfetto.packets import BEGIN, END
+from hta_widgets.trace.reader.perfetto.layout import BEGIN, END
 
 __all__ = ["ends_of"]
 

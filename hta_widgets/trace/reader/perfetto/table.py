@@ -22,10 +22,10 @@ from hta_widgets.trace.reader import values
 from hta_widgets.trace.reader.bytes import PADDING
 from hta_widgets.trace.reader.columns import ColumnScanner, _merge
 from hta_widgets.trace.reader.dictionary import Dictionary
-from hta_widgets.trace.reader.perfetto import packets
+from hta_widgets.trace.reader.perfetto import layout
 from hta_widgets.trace.reader.perfetto.annotations import NAME_IID, STRING_IID, as_json, decoded
 from hta_widgets.trace.reader.perfetto.categories import with_categories
-from hta_widgets.trace.reader.perfetto.packets import (
+from hta_widgets.trace.reader.perfetto.layout import (
     A_KEY,
     A_STRING,
     BEGIN,
@@ -132,7 +132,7 @@ class _Making:
         self.metadata = self._metadata()
 
     def table(self) -> EventTable:
-        tracks = self.state.places[: int(self.state.numbers[packets.PLACES])]
+        tracks = self.state.places[: int(self.state.numbers[layout.PLACES])]
         self.tracks = places(tracks, self.names)
         ends = ends_of(self.kind, self.events[:, TIME], self.events[:, TRACK], len(tracks))
         place = self._places(ends)
@@ -140,7 +140,7 @@ class _Making:
         cells = self._cells(place)
         texts = {column.name: _Texts() for column in DENSE_COLUMNS[:5]}
         dense = self._dense(chosen, ends, cells, texts)
-        self._add_counters(chosen, place, cells)
+        self._add_counters(chosen)
         sparse, dictionaries = self._sparse(cells)
         self._spread(place, sparse, dictionaries)
         n = self._append(len(chosen), place, dense, texts, sparse, dictionaries, tracks)
@@ -175,10 +175,10 @@ class _Making:
         dur = np.where((kind == STAGE) | (kind == COMPLETE), np.maximum(events[:, DURATION], 0), NULL)
         paired = end >= 0
         dur[paired] = np.maximum(self.events[end[paired], TIME] - start[paired], 0)
-        if self.state.numbers[packets.HAS_ANCHOR]:
-            start -= int(self.state.numbers[packets.ANCHOR])
-            self.metadata.setdefault("baseTimeNanoseconds", int(self.state.numbers[packets.REALTIME]))
-        letters = np.full(packets.COMPLETE + 1, "X", object)
+        if self.state.numbers[layout.HAS_ANCHOR]:
+            start -= int(self.state.numbers[layout.ANCHOR])
+            self.metadata.setdefault("baseTimeNanoseconds", int(self.state.numbers[layout.REALTIME]))
+        letters = np.full(layout.COMPLETE + 1, "X", object)
         letters[[BEGIN, INSTANT, COUNTER, STAGE_COUNTER]] = ["B", "i", "C", "C"]
         phases = [str(letter) for letter in letters]
         phase_of_kind = kind.copy()
@@ -309,16 +309,14 @@ class _Making:
     def _interned(self) -> dict[tuple[int, int, int], str]:
         """Names and texts that arguments refer to, by generation and id."""
         found = {}
-        for code in np.flatnonzero(
-            self.state.marks[: len(self.reading.texts), packets.MEANING] >= 0
-        ).tolist():
+        for code in np.flatnonzero(self.state.marks[: len(self.reading.texts), layout.MEANING] >= 0).tolist():
             raw = self.reading.texts.raw(code)
             if len(raw) != _BYTES_OF_ID:
                 continue
             what, generation, number = np.frombuffer(raw, np.int64).tolist()
             if what in (A_KEY, A_STRING):
                 kind = NAME_IID if what == A_KEY else STRING_IID
-                found[kind, generation, number] = self.names[int(self.state.marks[code, packets.MEANING])]
+                found[kind, generation, number] = self.names[int(self.state.marks[code, layout.MEANING])]
         return found
 
     def _sparse(self, cells: dict[str, Sparse]) -> tuple[dict[str, Sparse], dict[str, list[str]]]:
@@ -356,7 +354,7 @@ class _Making:
             recode[at] = own.code(value if plain else as_json(value))
         return recode[codes + below], own.dictionary
 
-    def _add_counters(self, chosen: Int64, place: Int64, cells: dict[str, Sparse]) -> None:
+    def _add_counters(self, chosen: Int64) -> None:
         """The values of counters as the arguments that they are in JSON."""
         rows = np.flatnonzero((self.kind[chosen] == COUNTER) | (self.kind[chosen] == STAGE_COUNTER))
         self._counters: tuple[Int32, list[str]] = (rows.astype(np.int32), [])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.reader.perfetto.packets import (
+from hta_widgets.trace.reader.perfetto.layout import (
     FLAGS,
     IS_PROCESS,
     IS_SEQUENCE,

@@ -1,0 +1,105 @@
+"""Ids: what a packet may name by a number, and what each number means.
+
+Names, categories and keys have ids that a sequence of packets gives them, anew whenever it clears its state:
+an id is looked up in a *generation* of a sequence.
+"""
+
+from __future__ import annotations
+
+from hta_widgets.jit import outline
+from hta_widgets.trace.reader.bytes import Text
+from hta_widgets.trace.reader.dictionary import intern
+from hta_widgets.trace.reader.perfetto.layout import (
+    A_SEQUENCE,
+    A_TRACK,
+    DEFAULT_CLOCK,
+    DEFAULT_TRACK,
+    FLAGS,
+    GENERATION,
+    GENERATIONS,
+    IS_SEQUENCE,
+    LAST_SEQUENCE,
+    LAST_SLOT,
+    MEANING,
+    NONE,
+    OWN_CLOCK,
+    PLACE_COLUMNS,
+    PLACES,
+    PROCESS_SORT,
+    THREAD_SORT,
+    TID,
+    UNRESOLVED,
+    Number,
+    State,
+)
+
+
+@outline
+def place_of(state: State, what: Number, generation: Number, number: Number) -> int:
+    """The place of an id in `marks`."""
+    state.words[0] = what
+    state.words[1] = generation
+    state.words[2] = number
+    return intern(state.texts, state.scratch, 0, 24)
+
+
+@outline
+def text_code(state: State, text: Text, start: int, stop: int) -> int:
+    """Code of a text."""
+    return intern(state.texts, text, start, stop - start)
+
+
+@outline
+def define(state: State, what: Number, generation: Number, number: Number, meaning: Number) -> None:
+    state.marks[place_of(state, what, generation, number), MEANING] = meaning
+
+
+@outline
+def meaning_of(state: State, what: Number, generation: Number, number: Number) -> int:
+    meaning = state.marks[place_of(state, what, generation, number), MEANING]
+    if meaning == NONE:
+        state.numbers[UNRESOLVED] += 1
+    return meaning  # type: ignore[no-any-return]
+
+
+@outline
+def place_of_sequence(state: State, number: Number) -> int:
+    """The place of a sequence, new where it was not seen before."""
+    place = place_of(state, A_SEQUENCE, 0, number)
+    slot = state.marks[place, MEANING]
+    if slot == NONE:
+        slot = state.numbers[PLACES]
+        state.numbers[PLACES] += 1
+        state.marks[place, MEANING] = slot
+        state.places[slot, FLAGS] = IS_SEQUENCE
+        state.places[slot, OWN_CLOCK] = NONE
+        forget_ids(state, slot)
+    state.numbers[LAST_SEQUENCE] = number
+    state.numbers[LAST_SLOT] = slot
+    return slot  # type: ignore[no-any-return]
+
+
+@outline
+def forget_ids(state: State, slot: int) -> None:
+    """Begin a generation: ids mean nothing any more."""
+    state.numbers[GENERATIONS] += 1
+    state.places[slot, GENERATION] = state.numbers[GENERATIONS]
+    state.places[slot, DEFAULT_TRACK] = 0
+    state.places[slot, DEFAULT_CLOCK] = 0
+
+
+@outline
+def place_of_track(state: State, uuid: Number) -> int:
+    """The place of a track, new where it was not seen before."""
+    place = place_of(state, A_TRACK, 0, uuid)
+    track = state.marks[place, MEANING]
+    if track == NONE:
+        track = state.numbers[PLACES]
+        state.numbers[PLACES] += 1
+        state.marks[place, MEANING] = track
+        for column in range(PLACE_COLUMNS):
+            state.places[track, column] = NONE
+        state.places[track, FLAGS] = 0
+        state.places[track, TID] = uuid
+        state.places[track, PROCESS_SORT] = state.places[track, THREAD_SORT] = -(1 << 63)
+    return track  # type: ignore[no-any-return]
