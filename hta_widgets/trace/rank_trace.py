@@ -35,7 +35,7 @@ from hta_widgets.trace.iteration_clock import (
     without_beginning,
 )
 from hta_widgets.trace.kept_links import Links
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, unique
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
@@ -512,7 +512,8 @@ class RankTrace:
         """By how much the device's clock runs ahead of the host's, at least: the earliest start before its
         launch."""
         rows = np.flatnonzero(self.is_device & (self.launch >= 0) & ~self.estimated)
-        return int((self.start[self.launch[rows]] - self.start[rows]).max(initial=0))
+        at = self.launched_at(rows)
+        return int((at - self.start[rows])[at != NULL].max(initial=0))
 
     @cached_property
     def cut_off_ns(self) -> int:
@@ -567,6 +568,53 @@ class RankTrace:
             calls[launch[launch >= 0]] = False
             links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
         return launch
+
+    def launched_at(self, rows: Int64) -> Int64:
+        """When each of these device rows was put on its stream, int64 ns; NULL where that is unknown.
+
+        That is when its launching call began, unless the file tells when in the call it was. All that is
+        recorded may be that the host queued it for a thread whose calls are not.
+        """
+        launch = self.launch[rows]
+        only_queued = np.array([text == "enqueue" for text in self.categories], np.bool_)
+        known = (launch >= 0) & ~only_queued[self.category[launch]]
+        at = np.where(known, self.start[launch], NULL)
+        if self.table.has("launched_ns"):
+            moment = self.argument_of("launched_ns", rows)
+            at = np.where(moment != NULL, moment - self.offset_ns, at)
+        return at
+
+    @cached_property
+    def queued_by(self) -> Int32:
+        """int32 row of the call that queued what this one does on another thread, -1 for none (`ascend`)."""
+        found = np.full(self.n, -1, np.int32)
+        rows, event = self.recorded("queued_by")
+        found[rows] = self.row_of_event[event]
+        return found
+
+    @cached_property
+    def issuer(self) -> Int32:
+        """int32 row of the call by which the program asked for each device row, -1 for none.
+
+        Its launch; if another thread did that as a task, the call that queued the task.
+        """
+        if not self.table.has("queued_by"):
+            return self.launch
+        issuer, call = self.launch.copy(), self.launch
+        while (call >= 0).any():
+            queued = np.where(call >= 0, self.queued_by[call], -1)
+            issuer[queued >= 0] = queued[queued >= 0]
+            call = np.where((call >= 0) & (queued < 0), self.parent[call], -1)
+        return issuer
+
+    @cached_property
+    def launching_threads(self) -> Int64:
+        """int64 numbers of the threads that launch device work, or queue it for those, ascending."""
+        work = np.flatnonzero(self.launch >= 0)
+        calls = self.launch[work]
+        if self.issuer is not self.launch:
+            calls = np.append(calls, self.issuer[work])
+        return unique(self.thread[calls])
 
     @cached_property
     def waits(self) -> Waits:
@@ -721,7 +769,7 @@ class RankTrace:
 
     @cached_property
     def iteration(self) -> Int32:
-        """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
+        """int32 iteration of each row, -1 for none: host rows by start, device rows by their issuer's.
 
         Device rows whose launch was not recorded belong to the iteration they start in, except those that run
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
@@ -740,7 +788,7 @@ class RankTrace:
 
     def _find_iteration(self, frame: pd.DataFrame) -> Int32:
         starts, ends = membership_windows(frame)
-        caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
+        caused = np.where(self.issuer >= 0, self.start[self.issuer], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
         at[self.earlier_work] = -1
         at[self._work_of_pauses(frame)] = -1
