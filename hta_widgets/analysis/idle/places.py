@@ -156,15 +156,16 @@ def _by_thread(
     issuer = np.where(launch >= 0, rank_trace.issuer[row], -1)
     thread, asking = (np.where(launch >= 0, rank_trace.thread[call], -1) for call in (launch, issuer))
     found: dict[int, list[Intervals]] = {}
-    for number, other in sorted(set(zip(thread.tolist(), asking.tolist(), strict=True)) - {(-1, -1)}):
-        mine = (thread == number) & (asking == other)
-        pieces = Intervals(inside.start[mine], inside.end[mine])
-        if other != number:
-            _, start, end = _calls_of(rank_trace, number)
-            at_work = Intervals.union(start, end)
-            found.setdefault(other, []).append(pieces - at_work)
-            pieces &= at_work
-        found.setdefault(number, []).append(pieces)
+    for number in np.unique(thread[thread >= 0]).tolist():
+        for other in np.unique(asking[thread == number]).tolist():
+            mine = (thread == number) & (asking == other)
+            pieces = Intervals(inside.start[mine], inside.end[mine])
+            if other != number:
+                _, start, end = _calls_of(rank_trace, number)
+                at_work = Intervals.union(start, end)
+                found.setdefault(other, []).append(pieces - at_work)
+                pieces &= at_work
+            found.setdefault(number, []).append(pieces)
     return {number: _union(parts) for number, parts in found.items()}
 
 
