@@ -573,12 +573,18 @@ class RankTrace:
         """When each of these device rows was put on its stream, int64 ns; NULL where that is unknown.
 
         That is when its launching call began, unless the file tells when in the call it was. All that is
-        recorded may be that the host queued it for a thread whose calls are not.
+        recorded may be the task that did so, or that it was queued: a task does more than to launch, and is
+        taken to do so last, but before the work starts.
         """
         launch = self.launch[rows]
-        only_queued = np.array([text == "enqueue" for text in self.categories], np.bool_)
-        known = (launch >= 0) & ~only_queued[self.category[launch]]
-        at = np.where(known, self.start[launch], NULL)
+        in_task, only_queued = (
+            np.array([text == of for text in self.categories], np.bool_)[self.category[launch]]
+            for of in ("dequeue", "enqueue")
+        )
+        at = np.where((launch >= 0) & ~only_queued, self.start[launch], NULL)
+        if in_task.any():
+            last = np.maximum(np.minimum(self.end[launch], self.start[rows]), self.start[launch])
+            at = np.where((launch >= 0) & in_task, last, at)
         if self.table.has("launched_ns"):
             moment = self.argument_of("launched_ns", rows)
             at = np.where(moment != NULL, moment - self.offset_ns, at)

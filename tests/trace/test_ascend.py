@@ -144,11 +144,14 @@ def test_a_kernel_that_does_not_start_though_launched_waits_on_the_device(tmp_pa
     assert gap_before(opened(tmp_path, recorded(FIRST, late)), 1) == {"device_wait": 350}
 
 
-def test_without_calls_of_cann_the_execution_of_the_task_is_the_launch(tmp_path: Path) -> None:
+def test_without_arrows_from_cann_the_task_is_the_launch(tmp_path: Path) -> None:
     trace = opened(tmp_path, recorded(FIRST, COMPILED, arrows=ARROWS[:2]))
     rank = rank_of(trace)
     assert set(named(rank, rank.launch[rank.is_device].tolist())) == {"Dequeue@aclnnMm"}
-    assert gap_before(trace, 1) == {"launch_latency": 553}
+    assert gap_before(trace, 1) == {"host_busy": 553}
+    assert "late, mostly in AscendCL@aclopCompileAndExecute" in " ".join(overview(trace)["text"].astype(str))
+    behind = opened(tmp_path, recorded(FIRST, QUEUED, arrows=ARROWS[:2]))
+    assert gap_before(behind, 1) == {"kernel_wait": 2}
 
 
 @pytest.mark.parametrize("arrows", [("async_npu",), ("async_npu", "async_task_queue")])
