@@ -93,7 +93,7 @@ CATEGORIES: dict[str, Category] = {
     "mtia_insight": Category(EventClass.OTHER),
     # What `reader.dialects` calls the rows of other writers that Kineto has no category for.
     "enqueue": Category(EventClass.RUNTIME),
-    "dequeue": Category(EventClass.OTHER),
+    "dequeue": Category(EventClass.RUNTIME),
     "npu_summary": Category(EventClass.OTHER),
     "cuda_span": Category(EventClass.OTHER),
 }

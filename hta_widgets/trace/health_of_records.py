@@ -174,7 +174,7 @@ def _clock(rank_trace: RankTrace) -> list[Finding]:
     if not (ahead := rank_trace.clock_ahead_ns):
         return []
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0) & ~rank_trace.estimated)
-    early = int((rank_trace.start[rows] < rank_trace.start[rank_trace.launch[rows]]).sum())
+    early = int((rank_trace.start[rows] < rank_trace.launched_at(rows)).sum())
     detail = (
         "device events that start before their launch: the device's clock runs at least "
         f"{duration(ahead)} ahead of the host's"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hta_widgets.trace import kept_links, links
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.kept_links import Links
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_columns import Int32, Int64, RankColumns
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.work import launching
@@ -62,6 +63,59 @@ class RankLinks(RankColumns):
             calls[launch[launch >= 0]] = False
             links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
         return launch
+
+    def launched_at(self, rows: Int64) -> Int64:
+        """When each of these device rows was put on its stream, int64 ns; NULL where that is unknown.
+
+        That is when its launching call began, unless the file tells when in the call it was. All that is
+        recorded may be the task that did so, or that it was queued: a task does more than to launch, and is
+        taken to do so last, but before the work starts.
+        """
+        launch = self.launch[rows]
+        in_task, only_queued = (
+            np.array([text == of for text in self.categories], np.bool_)[self.category[launch]]
+            for of in ("dequeue", "enqueue")
+        )
+        at = np.where((launch >= 0) & ~only_queued, self.start[launch], NULL)
+        if in_task.any():
+            last = np.maximum(np.minimum(self.end[launch], self.start[rows]), self.start[launch])
+            at = np.where((launch >= 0) & in_task, last, at)
+        if self.table.has("launched_ns"):
+            moment = self.argument_of("launched_ns", rows)
+            at = np.where(moment != NULL, moment - self.offset_ns, at)
+        return at
+
+    @cached_property
+    def queued_by(self) -> Int32:
+        """int32 row of the call that queued what this one does on another thread, -1 for none (`ascend`)."""
+        found = np.full(self.n, -1, np.int32)
+        rows, event = self.recorded("queued_by")
+        found[rows] = self.row_of_event[event]
+        return found
+
+    @cached_property
+    def issuer(self) -> Int32:
+        """int32 row of the call by which the program asked for each device row, -1 for none.
+
+        Its launch; if another thread did that as a task, the call that queued the task.
+        """
+        if not self.table.has("queued_by"):
+            return self.launch
+        issuer, call = self.launch.copy(), self.launch
+        while (call >= 0).any():
+            queued = np.where(call >= 0, self.queued_by[call], -1)
+            issuer[queued >= 0] = queued[queued >= 0]
+            call = np.where((call >= 0) & (queued < 0), self.parent[call], -1)
+        return issuer
+
+    @cached_property
+    def launching_threads(self) -> Int64:
+        """int64 numbers of the threads that launch device work, or queue it for those, ascending."""
+        work = np.flatnonzero(self.launch >= 0)
+        calls = self.launch[work]
+        if self.issuer is not self.launch:
+            calls = np.append(calls, self.issuer[work])
+        return unique(self.thread[calls])
 
     @cached_property
     def _nesting(self) -> tuple[Int32, Int16]:

@@ -212,7 +212,8 @@ class RankTrace(RankLinks):
         """By how much the device's clock runs ahead of the host's, at least: the earliest start before its
         launch."""
         rows = np.flatnonzero(self.is_device & (self.launch >= 0) & ~self.estimated)
-        return int((self.start[self.launch[rows]] - self.start[rows]).max(initial=0))
+        at = self.launched_at(rows)
+        return int((at - self.start[rows])[at != NULL].max(initial=0))
 
     @cached_property
     def cut_off_ns(self) -> int:
@@ -348,7 +349,7 @@ class RankTrace(RankLinks):
 
     @cached_property
     def iteration(self) -> Int32:
-        """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
+        """int32 iteration of each row, -1 for none: host rows by start, device rows by their issuer's.
 
         Device rows whose launch was not recorded belong to the iteration they start in, except those that run
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
@@ -367,7 +368,7 @@ class RankTrace(RankLinks):
 
     def _find_iteration(self, frame: pd.DataFrame) -> Int32:
         starts, ends = membership_windows(frame)
-        caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
+        caused = np.where(self.issuer >= 0, self.start[self.issuer], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
         at[self.earlier_work] = -1
         at[self._work_of_pauses(frame)] = -1

@@ -127,7 +127,7 @@ def _reasons(trace: RankTrace, rows: Int64) -> list[str]:
     open_rows = np.array([at for at, reason in enumerate(reasons) if not reason], np.int64)
     if not len(open_rows):
         return reasons
-    caller = trace.launch[rows[open_rows]].astype(np.int64)
+    caller = trace.issuer[rows[open_rows]].astype(np.int64)
     telling = _telling(trace)
     while len(open_rows := open_rows[caller >= 0]):
         caller = caller[caller >= 0]
@@ -160,8 +160,8 @@ def _look_at_annotations(trace: RankTrace, rows: Int64, reasons: list[str], tell
     notes = np.flatnonzero((trace.event_class == EventClass.ANNOTATION) & telling) if len(at) else at
     if not len(notes):
         return
-    at = at[np.argsort(trace.start[trace.launch[rows[at]]], kind="stable")]
-    call = trace.launch[rows[at]]
+    at = at[np.argsort(trace.start[trace.issuer[rows[at]]], kind="stable")]
+    call = trace.issuer[rows[at]]
     first = np.searchsorted(trace.start[call], trace.start[notes], side="left")
     last = np.searchsorted(trace.start[call], trace.end[notes], side="left")
     for order in np.argsort(-trace.dur[notes], kind="stable").tolist():  # the innermost speaks last

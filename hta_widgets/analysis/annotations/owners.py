@@ -27,7 +27,7 @@ class Owners:
     ``row`` holds for each row of the rank the row of its annotation, -1 for none. ``source`` says how it was
     found. "gpu_user_annotation", if the rank has device-side annotations: a kernel belongs to the shortest
     annotation on its (pid, tid) that overlaps it, as in Holistic Trace Analysis. Otherwise "user_annotation":
-    the shortest one open on the launching thread when the launch call began.
+    the shortest one open on the thread of the issuer (`RankTrace.issuer`) when that began.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
@@ -44,7 +44,7 @@ class Owners:
         else:
             self.source = "user_annotation"
             work = work[rank_trace.launch[work] >= 0]
-            call = rank_trace.launch[work]
+            call = rank_trace.issuer[work]
             place, start = lane[call], rank_trace.start[call]
             end = start
             regions = _shortest_first(rank_trace, found.host, np.zeros(rank_trace.n, np.int64))

@@ -58,7 +58,8 @@ _COLUMNS = {
 def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     """The call tree of one rank: callers, and kernels launched below them; one entry per row of the rank.
 
-    Unlike `RankTrace.parent`, annotations and calls nest together, and kernels are children of their launch.
+    Unlike `RankTrace.parent`, annotations and calls nest together, kernels are children of their launch, and
+    what was queued for another thread is a child of the call that queued it.
     Computed once per rank.
 
     Args:
@@ -82,6 +83,9 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     linked = np.flatnonzero(is_kernel & (launch >= 0))
     linked = linked[host[launch[linked]]]
     parent[linked] = launch[linked]
+    if rank_trace.table.has("queued_by"):
+        tasks = np.flatnonzero(rank_trace.queued_by >= 0)
+        parent[tasks] = rank_trace.queued_by[tasks]
     return CallTree(rank_trace.start, rank_trace.end, lane, parent, is_kernel, rank_trace.by_start)
 
 

@@ -273,7 +273,7 @@ def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
         found: Bool = rank_trace.argument_codes_of("collective_name", rows) >= 0
         return found
 
-    caller = np.where(described(rows), -1, rank_trace.launch[rows]).astype(np.int64)
+    caller = np.where(described(rows), -1, rank_trace.issuer[rows]).astype(np.int64)
     while (caller >= 0).any():
         found = (caller >= 0) & described(caller)
         source[found] = caller[found]

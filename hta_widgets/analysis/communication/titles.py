@@ -36,14 +36,14 @@ def titles(rank_trace: RankTrace, rows: Int64) -> tuple[Int32, list[str]]:
     """
     words = [_operation(name) for name in rank_trace.names]
     named = np.array([word is not None for word in words], np.bool_)
-    launched = np.flatnonzero(rank_trace.launch[rows] >= 0)
+    launched = np.flatnonzero(rank_trace.issuer[rows] >= 0)
     codes = np.full(len(rows), -1, np.int32)
     if not len(launched) or not named.any():
         return codes, []
     operations = sorted({word for word in words if word})
     code_of = np.array([operations.index(word) if word else -1 for word in words], np.int32)
     annotated = ~rank_trace.is_device & (rank_trace.event_class == EventClass.ANNOTATION)
-    ranges, calls = np.flatnonzero(annotated & named[rank_trace.name]), rank_trace.launch[rows[launched]]
+    ranges, calls = np.flatnonzero(annotated & named[rank_trace.name]), rank_trace.issuer[rows[launched]]
     both = np.concatenate([ranges, calls])
     is_range = np.arange(len(both)) < len(ranges)
     # by thread and time; a range before what it holds

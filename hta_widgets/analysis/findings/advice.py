@@ -28,10 +28,11 @@ KEEP_MEMORY = (
     "Let PyTorch keep the memory: no torch.cuda.empty_cache() in the loop, no PYTORCH_NO_CUDA_MEMORY_CACHING."
 )
 
-# Parts of a training loop whose host work PyTorch itself can cut, by a word in their name.
+# Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
     "zero_grad": "zero_grad(set_to_none=True) launches nothing",
     "Optimizer.step": "fused=True or foreach=True of the optimizer launch far less",
+    "aclopCompile": "torch.npu.set_compile_mode(jit_compile=False) takes operators that CANN has compiled",
 }
 
 

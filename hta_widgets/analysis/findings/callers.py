@@ -40,7 +40,7 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
         rows: device work of one kind.
         work: what kind it is, for `Claim.about`.
     """
-    launch = rank_trace.launch[rows].astype(np.int64)
+    launch = rank_trace.issuer[rows].astype(np.int64)
     time, whole = rank_trace.dur[rows], int(rank_trace.dur[rows].sum())
     operator = nearest(
         rank_trace, launch, rank_trace.event_class == EventClass.HOST_OP, _PRIMITIVE, matches=False

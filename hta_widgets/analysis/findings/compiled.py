@@ -61,7 +61,7 @@ def compiled_work(rank_trace: RankTrace) -> Bool:
     """For each row whether it is device work of compiled code: launched in it, or named by its compiler."""
     found = named(rank_trace, _KERNEL.match) & rank_trace.is_device
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    launch = rank_trace.launch[rows].astype(np.int64)
+    launch = rank_trace.issuer[rows].astype(np.int64)
     found[rows] |= begins_in(rank_trace, launch, _regions(rank_trace))
     return found
 

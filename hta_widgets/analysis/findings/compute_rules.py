@@ -106,7 +106,7 @@ def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
     """
     rows = _chosen(rank_trace, pattern)
     rows = rows[rank_trace.launch[rows] >= 0]
-    launch = rank_trace.launch[rows].astype(np.int64)
+    launch = rank_trace.issuer[rows].astype(np.int64)
     named = np.array([name.startswith("fsdp::") for name in rank_trace.names] or [False], np.bool_)
     calls = rows_with(rank_trace.name, named)
     calls = calls[rank_trace.event_class[calls] == EventClass.HOST_OP]

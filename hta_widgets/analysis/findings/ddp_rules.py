@@ -79,7 +79,7 @@ def _broadcasts(rank_trace: RankTrace) -> Int64:
     work = np.flatnonzero(
         rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION) & (rank_trace.launch >= 0)
     )
-    return work[begins_in(rank_trace, rank_trace.launch[work].astype(np.int64), calls)]
+    return work[begins_in(rank_trace, rank_trace.issuer[work].astype(np.int64), calls)]
 
 
 def _only_there(rank_trace: RankTrace) -> bool:

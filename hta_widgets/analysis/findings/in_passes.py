@@ -65,12 +65,12 @@ def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes)
     rank_trace = inputs.trace.rank(rank)
     mine = np.isin(rank_trace.event_id, np.frombuffer(event_ids, np.int64))
     rows = np.flatnonzero(mine & (rank_trace.launch >= 0))
-    launch = rank_trace.launch[rows].astype(np.int64)
+    launch = rank_trace.issuer[rows].astype(np.int64)
     forward = launch[_in_forward(rank_trace, launch)]
     if len(forward) < least:
         return False
     compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
-    launched = np.sort(rank_trace.start[rank_trace.launch[compute]])
+    launched = np.sort(rank_trace.start[rank_trace.issuer[compute]])
     between = np.diff(np.searchsorted(launched, np.sort(rank_trace.start[forward])))
     return bool(np.median(between) >= _LEAST_BETWEEN)
 

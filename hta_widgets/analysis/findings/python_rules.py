@@ -122,7 +122,7 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     named = np.array([bool(MODULE.search(name)) for name in rank_trace.names] or [False], np.bool_)
     modules = np.flatnonzero(python & named[rank_trace.name])
     modules = modules[rank_trace.belong(modules, inputs.scope)]
-    launches = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+    launches = np.unique(rank_trace.issuer[rank_trace.issuer >= 0]).astype(np.int64)
     launches = launches[rank_trace.belong(launches, inputs.scope)]
     launched_in = nearest(rank_trace, launches, python, MODULE)
     around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE)

@@ -274,7 +274,7 @@ def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
 def _launches(rank_trace: RankTrace) -> Int64:
     """The calls that launched device work."""
     launches = np.zeros(rank_trace.n, np.bool_)
-    launches[rank_trace.launch[rank_trace.launch >= 0]] = True
+    launches[rank_trace.issuer[rank_trace.issuer >= 0]] = True
     return np.flatnonzero(launches)
 
 
@@ -299,7 +299,7 @@ def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
     """When the device works in the judged time on what is launched in these calls."""
     rank_trace = inputs.trace.rank(rank)
     launch = _launches(rank_trace)
-    rows = np.flatnonzero(np.isin(rank_trace.launch, launch[begins_in(rank_trace, launch, calls)]))
+    rows = np.flatnonzero(np.isin(rank_trace.issuer, launch[begins_in(rank_trace, launch, calls)]))
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows]) & inputs.judged_time(rank)
 
 

@@ -175,7 +175,7 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     rows = _apart(rank_trace, rows[~exchanges])
     rows = rows[(rank_trace.event_class[rows] == EventClass.COMPUTE) & (rank_trace.launch[rows] >= 0)]
     rows = np.sort(rows[rank_trace.overlap(rows, scope)], kind="stable")  # quick: almost in order
-    operator = rank_trace.parent[rank_trace.launch[rows]]
+    operator = rank_trace.parent[rank_trace.issuer[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
     recorded = recorded_inputs(rank_trace)
     shapes = recorded.shapes[recorded.of_row[operator]]

@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings.idle_rules import apart_ns, concerned, idle_o
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
 
 _suspects = memoize_per_rank()(suspects)
@@ -79,8 +80,24 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
         "unknown",
         found,
         text,
-        "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events.",
+        _record_launches(inputs, ranks),
     )
+
+
+def _record_launches(inputs: Inputs, ranks: list[int]) -> str:
+    if any(inputs.of(rank, _only_queues) for rank in ranks):
+        return (
+            "Record the calls of CANN: experimental_config=_ExperimentalConfig(profiler_level="
+            "ProfilerLevel.Level1) of torch_npu.profiler."
+        )
+    return "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events."
+
+
+def _only_queues(inputs: Inputs, rank: int) -> bool:
+    """Whether all that is known of the launch of some work is that the host queued it, as on Ascend."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.launch >= 0)
+    return bool((rank_trace.launched_at(rows) == NULL).any())
 
 
 def no_work_due(inputs: Inputs) -> Finding | None:
@@ -162,7 +179,7 @@ def _without_launch(inputs: Inputs, rank: int) -> tuple[int, int]:
     rank_trace = inputs.trace.rank(rank)
     rows = rank_trace.rows(inputs.scope)
     rows = rows[rank_trace.is_device[rows]]
-    return int(np.count_nonzero(rank_trace.launch[rows] < 0)), len(rows)
+    return int(np.count_nonzero(rank_trace.launched_at(rows) == NULL)), len(rows)
 
 
 RULES = (

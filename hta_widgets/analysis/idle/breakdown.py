@@ -58,17 +58,19 @@ def idle_breakdown(
 
     All streams of a rank count as one device side: `idle_ns` is exactly that of `temporal_breakdown`. A gap
     [a, b) in which nothing runs ends when device work k starts. (Of several that start at b, k is the one
-    launched first.) The launch call [c, r) of k splits the gap in time. Where it begins or returns outside
-    the gap, c and r below are the nearer end of the gap. Each piece has one cause:
+    launched first.) The launch call [c, r) of k splits the gap in time; if the moment at which the call put k
+    on its stream is recorded (Ascend), c and r are that. Where they are outside the gap, the nearer end of
+    the gap takes their place. Each piece has one cause:
 
     - before c, the device waits for the host thread that makes the launch:
       - `host_sync`: the thread is inside a call that returns only when the device has caught up
-        (cuda*Synchronize, hip*Synchronize, copies that are not asynchronous, cudaFree, aten::item and
-        aten::_local_scalar_dense);
+        (cuda*Synchronize, hip*Synchronize, aclrtSynchronize*, copies that are not asynchronous, cudaFree,
+        aten::item and aten::_local_scalar_dense);
       - `data_stall`: else, it is inside the data loader's `__next__`;
       - `host_busy`: else. The host does something else, or nothing that was recorded.
       A launching thread without any open call counts as blocked, or as waiting for data, while another
-      launching thread is: an autograd worker sleeps while the main thread waits.
+      launching thread is, or one that queues tasks for it: an autograd worker sleeps while the main thread
+      waits.
     - `launch_latency`: within [c, r), and from r to b if the call returned inside the gap and b - r is below
       `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
     - `kernel_wait`: from a to b, if the call returned before the gap and b - a is below
@@ -77,7 +79,7 @@ def idle_breakdown(
     - `device_wait`: from r, or from a if r is before a, to b, if that is longer: k was launched but does not
       start: it waits for an event, another stream (if the scope leaves streams out), or a device that is not
       ready.
-    - `unknown`: the whole gap, if no launch of k was recorded.
+    - `unknown`: the whole gap, if no launch of k was recorded, or only that it was queued for another thread.
     - `edge`: before the first event of the recording, and after the last device work.
 
     HTA assigns each gap of each stream to one category; `stream_idle_breakdown` does that. Gaps are clipped

@@ -20,7 +20,7 @@ from hta_widgets.analysis.device_time.busy import busy, device_work
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among, unique
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -56,6 +56,7 @@ _SYNCHRONISING = re.compile(
     r"^(cuda|hip|cu|musa)\w*Synchronize"
     r"|^(cuda|hip|cu|musa)Memcpy(?!\w*Async)"
     r"|^(cuda|hip|musa)Free$"
+    r"|^AscendCL@aclrt(Synchronize\w+|Memcpy)$"
     r"|^aten::(item|_local_scalar_dense)$"
 )
 # `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`, or the Python frame `dataloader.py(630):
@@ -87,17 +88,16 @@ class IdleCauses:
 
 
 class _Threads:
-    """What the threads that launch device work were doing, by thread: blocked, or waiting for data.
+    """What the threads that launch device work, or queue it for others, were doing, by thread: blocked, or
+    waiting for data.
 
     A thread that has no call open (an autograd worker between two backward passes) waits for the others: it
-    counts as blocked, or as waiting for data, while any other launching thread is.
+    counts as blocked, or as waiting for data, while any other such thread is.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self.thread: Int64 = rank_trace.thread
-        launching = unique(
-            self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
-        ).tolist()
+        launching = rank_trace.launching_threads.tolist()
         call = among(rank_trace.event_class, _CALLS)
         annotation = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
         loading = (call | annotation) & named(rank_trace, is_data_loading)
@@ -158,12 +158,14 @@ def _split(
     start[0] = begun
     edge = Intervals.union([-_FAR, low[-1]], [begun, _FAR])
 
-    launch = rank_trace.launch[next_row[:-1]]
-    known = launch >= 0
+    launch, moment = rank_trace.launch[next_row[:-1]], rank_trace.launched_at(next_row[:-1])
+    known = moment != NULL
+    # Of a call that does more than to launch, the moment may be recorded: it is done with the work by then.
+    done = np.where(moment > rank_trace.start[launch], moment, rank_trace.end[launch])
     # Where host and device clocks disagree a launch may seem to begin after its kernel: then the host is
     # late up to the kernel's start.
-    called = np.clip(np.where(known, rank_trace.start[launch], start), start, end)
-    returned = np.clip(np.where(known, rank_trace.end[launch], start), called, end)
+    called = np.clip(np.where(known, moment, start), start, end)
+    returned = np.clip(np.where(known, done, start), called, end)
     late = returned > start  # what is not yet launched when the gap begins is not queued
     late[0] = True
     short = end - returned < delay
@@ -198,8 +200,8 @@ def _openers(rank_trace: RankTrace, scope: Scope, work: Intervals) -> Int64:
     opens = rank_trace.start[rows] == work.start[at]
     rows, at = rows[opens], at[opens]
     if len(rows) > len(work):
-        launch = rank_trace.launch[rows]
-        called = np.where(launch >= 0, rank_trace.start[launch], _FAR)
+        called = rank_trace.launched_at(rows)
+        called = np.where(called != NULL, called, _FAR)
         order = np.lexsort((rank_trace.event_id[rows], rank_trace.stream[rows], called, at))
         rows, at = rows[order], at[order]
     first: Int64 = rows[np.append(True, at[1:] != at[:-1])]

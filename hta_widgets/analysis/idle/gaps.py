@@ -121,7 +121,7 @@ def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame
     pieces = windows & idle.gaps
     row = idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
     launch = np.where(row >= 0, rank_trace.launch[row], -1)
-    operator = _operator(rank_trace, launch)
+    operator = _operator(rank_trace, np.where(row >= 0, rank_trace.issuer[row], -1))
     parts = {cause: _length_in_each(windows & part, pieces) for cause, part in idle.causes.items()}
     longest = np.argmax(np.stack([parts[cause] for cause in CAUSES]), axis=0)
     stream = _or(-1, rank_trace.stream, row)

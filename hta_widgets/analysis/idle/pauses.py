@@ -66,21 +66,19 @@ def pauses_of(rank_trace: RankTrace) -> Pauses:
 
 def collecting(rank_trace: RankTrace) -> Intervals:
     """When Python's garbage collector is recorded to run on a thread that launches."""
-    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
     named = np.array([name == GARBAGE_COLLECTION for name in rank_trace.names] or [False], np.bool_)
     rows = np.flatnonzero(
         named[rank_trace.name]
         & (rank_trace.event_class == EventClass.PYTHON)
-        & np.isin(rank_trace.thread, launching)
+        & np.isin(rank_trace.thread, rank_trace.launching_threads)
     )
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
 def _ours(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     """What the threads that launch device work record."""
-    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
     of_the_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
-    ours: npt.NDArray[np.bool_] = of_the_host & np.isin(rank_trace.thread, launching)
+    ours: npt.NDArray[np.bool_] = of_the_host & np.isin(rank_trace.thread, rank_trace.launching_threads)
     return ours
 
 

@@ -146,15 +146,27 @@ def short_place(name: str, within: Iterable[str] = ()) -> str:
 def _by_thread(
     rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64
 ) -> dict[int, Intervals]:
-    """The pieces of a part of the idle time, by the thread whose launch ends the gap."""
+    """The pieces of a part of the idle time, by the thread whose launch ends the gap.
+
+    One that executes what another queues, and has nothing to do, waits for that one.
+    """
     inside = part & Intervals.union(windows[:, 0], windows[:, 1])
     row = idle.next_row[np.searchsorted(idle.gaps.end, inside.end)]
     launch = np.where(row >= 0, rank_trace.launch[row], -1)
-    thread = np.where(launch >= 0, rank_trace.thread[launch], -1)
-    return {
-        number: Intervals(inside.start[thread == number], inside.end[thread == number])
-        for number in np.unique(thread[thread >= 0]).tolist()
-    }
+    issuer = np.where(launch >= 0, rank_trace.issuer[row], -1)
+    thread, asking = (np.where(launch >= 0, rank_trace.thread[call], -1) for call in (launch, issuer))
+    found: dict[int, list[Intervals]] = {}
+    for number in np.unique(thread[thread >= 0]).tolist():
+        for other in np.unique(asking[thread == number]).tolist():
+            mine = (thread == number) & (asking == other)
+            pieces = Intervals(inside.start[mine], inside.end[mine])
+            if other != number:
+                _, start, end = _calls_of(rank_trace, number)
+                at_work = Intervals.union(start, end)
+                found.setdefault(other, []).append(pieces - at_work)
+                pieces &= at_work
+            found.setdefault(number, []).append(pieces)
+    return {number: _union(parts) for number, parts in found.items()}
 
 
 @memoize_per_rank(last=_THREADS)

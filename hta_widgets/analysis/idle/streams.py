@@ -75,8 +75,7 @@ class _Lanes:
         for begin, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             self.free[begin + 1 : stop] = np.maximum.accumulate(end[begin:stop])[:-1]
         self.gap = np.maximum(start - self.free, 0)
-        launch = rank_trace.launch[self.rows]
-        self.late = self.follows & (launch >= 0) & (rank_trace.start[launch] > self.free)
+        self.late = self.follows & (rank_trace.launched_at(self.rows) > self.free)
 
 
 _lanes_of = memoize_per_rank()(_Lanes)

@@ -55,13 +55,15 @@ def work_in(rank_trace: RankTrace, row: int) -> Int64:
     """The device work that a call, and the calls in it, launched."""
     parent = stacks(rank_trace, False).parent
     work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    near = np.zeros(len(work), np.bool_)
+    for call in (rank_trace.launch[work], rank_trace.issuer[work]):
+        near |= (
+            (rank_trace.thread[call] == rank_trace.thread[row])
+            & (rank_trace.start[call] >= rank_trace.start[row])
+            & (rank_trace.start[call] <= rank_trace.end[row])
+        )
+    work = work[near]
     call = rank_trace.launch[work].astype(np.int64)
-    near = (
-        (rank_trace.thread[call] == rank_trace.thread[row])
-        & (rank_trace.start[call] >= rank_trace.start[row])
-        & (rank_trace.start[call] <= rank_trace.end[row])
-    )
-    work, call = work[near], call[near]
     found = call == row
     while (open_ := ~found & (call >= 0)).any():
         call[open_] = parent[call[open_]]

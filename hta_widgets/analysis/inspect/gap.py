@@ -18,6 +18,7 @@ from hta_widgets.analysis.inspect.record import EventRef, Launch
 from hta_widgets.analysis.inspect.refs import ref_or_none
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -123,6 +124,5 @@ def _work_on(rank_trace: RankTrace, stream: int) -> Int64:
 
 def _before_launch(rank_trace: RankTrace, after: int, start: int, end: int) -> Intervals:
     """The part of a gap before the launch of what ends it began."""
-    launch = int(rank_trace.launch[after]) if after >= 0 else -1
-    called = int(rank_trace.start[launch]) if launch >= 0 else start
+    called = int(rank_trace.launched_at(np.array([after]))[0]) if after >= 0 else NULL
     return Intervals.union([start], [min(max(called, start), end)])

@@ -18,6 +18,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import order_in_groups
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Launched:
         lane: int64 number of the (device, stream); ``lanes``: int64[k, 2] device and stream of each one with
             device work, ascending.
         free_ns: int64 ns at which all earlier work of the same stream had ended, ALWAYS for the first.
+        came: int64 ns at which it was put on its stream, as far as that is known (`RankTrace.launched_at`).
         iteration: int32 iteration of the call.
     """
 
@@ -64,6 +66,8 @@ class Launched:
         self.free_ns: Int64 = _stream_free(rank_trace.start[everything], rank_trace.end[everything], lane)[at]
         self.iteration = rank_trace.iteration[self.rows]
         self.start, self.call_start = rank_trace.start[self.rows], rank_trace.start[self.calls]
+        came = rank_trace.launched_at(self.rows)
+        self.came: Int64 = np.where(came == NULL, self.call_start, came)
 
     def __len__(self) -> int:
         return len(self.rows)

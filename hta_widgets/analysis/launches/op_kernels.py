@@ -100,7 +100,7 @@ def sentence(frame: pd.DataFrame) -> str:
 def _of_rank(
     rank_trace: RankTrace, work: Launched, scope: Scope, prefix: str, by: str, include_memory: bool
 ) -> pd.DataFrame:
-    op = _operators(rank_trace, prefix)[work.calls]
+    op = _operators(rank_trace, prefix)[rank_trace.issuer[work.rows]]
     keep = (op >= 0) & work.listed(rank_trace, scope)
     if not include_memory:
         for memory in _MEMORY:

@@ -63,7 +63,7 @@ def _of_rank(rank_trace: RankTrace, names: tuple[str, ...] | None) -> list[Queue
     place = work.calls[at] * len(work.lanes) + work.lane[at]
     at = at[~pd.Series(place).duplicated().to_numpy()]
     lane, call, rows = work.lane[at], work.calls[at], work.rows[at]
-    came = work.call_start[at]
+    came = work.came[at]
     left = np.maximum(work.start[at], came)
     time = np.concatenate([came, left])
     change = np.repeat(np.array([1, -1]), len(at))

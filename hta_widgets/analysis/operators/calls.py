@@ -48,8 +48,11 @@ class Calls:
         above = np.full(len(self.rows), -1, np.int64)
         self.runtime_ns = np.zeros(len(self.rows), np.int64)
         is_call = rank_trace.event_class == EventClass.RUNTIME
+        caused = rank_trace.is_device
+        if rank_trace.table.has("queued_by"):
+            caused = caused | (rank_trace.queued_by >= 0)
         _enclose(
-            order, tree.parent, rank_trace.thread, rank_trace.is_device, is_call, rank_trace.dur,
+            order, tree.parent, rank_trace.thread, caused, is_call, rank_trace.dur,
             number, self.around, above, self.runtime_ns,
         )  # fmt: skip
         self.parent = above
@@ -132,7 +135,7 @@ def _find_overloads(
 
 @kernel
 def _enclose(
-    order: Int64, parent: Int32, thread: Int64, is_device: Bool, is_call: Bool, dur: Int64,
+    order: Int64, parent: Int32, thread: Int64, caused: Bool, is_call: Bool, dur: Int64,
     number: Int32, around: Int32, above: Int64, runtime: Int64,
 ) -> None:  # fmt: skip
     in_call = np.zeros(len(parent), np.bool_)
@@ -140,7 +143,7 @@ def _enclose(
         row = order[i]
         caller = parent[row]
         outer = np.int32(-1)
-        if caller >= 0 and (is_device[row] or thread[caller] == thread[row]):
+        if caller >= 0 and (caused[row] or thread[caller] == thread[row]):
             outer = around[caller]
             in_call[row] = is_call[caller] or (in_call[caller] and number[caller] < 0)
         around[row] = outer

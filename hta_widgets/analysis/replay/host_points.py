@@ -34,9 +34,11 @@ __all__ = ["ALLOCATES", "DEVICE_WIDE", "HostPoints", "host_points", "named"]
 
 SYNCHRONISES = re.compile(
     r"(Stream|Device|Event|Ctx|Context)Synchronize|^(cuda|hip)Free(Host)?$|^hipHostFree|^cudaMemcpy$"
-    r"|MemcpyWithStream|^cudaHostAlloc|^hipHostMalloc|^hipMemcpy$"
+    r"|MemcpyWithStream|^cudaHostAlloc|^hipHostMalloc|^hipMemcpy$|aclrtSynchronize|aclrtMemcpy$"
 )
-DEVICE_WIDE = re.compile(r"DeviceSynchronize|(Ctx|Context)Synchronize|^(cuda|hip)Free$")
+DEVICE_WIDE = re.compile(
+    r"DeviceSynchronize|(Ctx|Context)Synchronize|^(cuda|hip)Free$|aclrtSynchronizeDevice"
+)
 ALLOCATES = re.compile(r"(Malloc|Free|HostAlloc|MemUnmap|MemMap|MemCreate|MemRelease)", re.I)
 
 NO_WAIT, WAITS, WAITS_FOR_DEVICE = range(3)

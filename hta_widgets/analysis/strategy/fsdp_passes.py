@@ -134,7 +134,7 @@ def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> 
         # what ends comes before what begins, and of ranges that begin together the outer one first
         begin, end = int(rank_trace.start[each.row]), int(rank_trace.end[each.row])
         moments += [(begin, 1, -end, each), (end, 0, -begin, each)]
-    launch = rank_trace.launch[rows]
+    launch = rank_trace.issuer[rows]
     for at in np.flatnonzero(launch >= 0).tolist():
         moments.append((int(rank_trace.start[launch[at]]), 2, 0, at))
     for time, order, _, what in sorted(moments, key=lambda moment: moment[:3]):

@@ -145,7 +145,7 @@ def _of_rank(trace: Trace, rank_trace: RankTrace, passes: Passes, scope: Scope) 
         rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
     )
     work = work[np.argsort(rank_trace.start[work], kind="stable")]
-    turn = passes.of_launches(rank_trace, rank_trace.launch[work].astype(np.int64))
+    turn = passes.of_launches(rank_trace, rank_trace.issuer[work].astype(np.int64))
     computing = _Computing(passes, rank_trace.start[work], rank_trace.end[work], turn)
     inside = rank_trace.belong(work, scope) & (turn >= 0)
     table = [
@@ -237,7 +237,7 @@ def _collective_rows(
     chosen = np.array(sorted(turns), np.int64)
     chosen = chosen[rank_trace.belong(rows[chosen], scope)]
     start, end = (found[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
-    issued = rank_trace.start[rank_trace.launch[rows[chosen]]]
+    issued = rank_trace.start[rank_trace.issuer[rows[chosen]]]
     exposed = busy(rank_trace, scope).exposed_communication.within_each(_once(start[chosen], end[chosen]))
     ahead = _last_before(start, end, found["stream"].fillna(-1).to_numpy(np.int64))
     free = np.where(ahead >= 0, end[ahead], _LONG_AGO)[chosen]

@@ -121,7 +121,7 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> list[Sent]:
     found = collectives_of(trace, rank, Scope(streams=scope.streams, names=scope.names))
     found = found[found["iteration"].isin(steps.iterations)]
     rows = np.searchsorted(rank_trace.event_id, found["event_id"].to_numpy(np.int64))
-    launches = rank_trace.launch[rows]
+    launches = rank_trace.issuer[rows]
     orders = rank_trace.start[np.where(launches >= 0, launches, rows)].tolist()
     places = _Places(rank_trace)
     listed = []

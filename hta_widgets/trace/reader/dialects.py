@@ -1,21 +1,20 @@
 """Traces that other programs than Kineto wrote in Chrome's format, with Kineto's categories and links.
 
-The rows stay as they are and where they are; only what Kineto would have written beside them is added: the
-category of a row from the process it is on, and a correlation from the arrows between host and device.
-
-Ascend's profiler (`trace_view.json` of torch_npu) names its processes: "Ascend Hardware" has the device's
-streams, "CANN" the calls of the runtime, "Overlap Analysis" and the planes of HCCL sums of what ran.
-`EventList.export_chrome_trace` of torch.autograd has two processes, "CPU functions" and "CUDA functions".
+The rows stay as they are; only what Kineto would have written beside them is added: the category of a row
+from the process it is on, and a correlation from the arrows between host and device. `ascend` does so for
+Ascend. `EventList.export_chrome_trace` of torch.autograd has two processes, "CPU functions" and "CUDA
+functions".
 """
 
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.trace.reader.arrows import categorised, having, launched_by, operators_of, slices_of
+from hta_widgets.trace.reader.ascend import NPU, of_ascend
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
@@ -25,14 +24,8 @@ Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
 _DEVICE, _CPU = "CUDA functions", "CPU functions"
-_NPU, _CANN = "Ascend Hardware", "CANN"
-_SUMMARIES = ("Overlap Analysis", "HCCL", "Communication")
-_NPU_COPY = re.compile(r"^(MEMCPY|SDMA|aclrtMemcpy)|^Memcpy", re.IGNORECASE)
-_NPU_WAIT = re.compile(r"(EVENT|NOTIFY)_?(WAIT|RECORD)|CAPTURE_WAIT", re.IGNORECASE)
-_HCOM = re.compile(r"^hcom_|^Hccl")
 _NEARLY_ALL = 0.9
 _MOST_IN_GROUP = 1 << 17
-_STEP = re.compile(r"^ProfilerStep\s*[#*]")
 
 
 def as_kineto(table: EventTable) -> EventTable:
@@ -43,8 +36,8 @@ def as_kineto(table: EventTable) -> EventTable:
         return _on_streams(table)
     if _DEVICE in table.dictionary("pid"):
         return _of_autograd(table)
-    if _NPU in table.dictionary("args_name"):
-        return _of_ascend(table)
+    if NPU in table.dictionary("args_name"):
+        return of_ascend(table)
     return table
 
 
@@ -87,79 +80,13 @@ def _on_streams(table: EventTable) -> EventTable:
 
 
 def _of_autograd(table: EventTable) -> EventTable:
-    slices = _slices(table)
-    on_device, on_host = _of(table, "pid", _DEVICE), _of(table, "pid", _CPU)
+    slices = slices_of(table)
+    on_device, on_host = having(table, "pid", _DEVICE), having(table, "pid", _CPU)
     device = slices[on_device[slices]]
     work = _work(table, device)
     categories = {"cpu_op": slices[on_host[slices]], "kernel": device[work], "cuda_span": device[~work]}
-    return _linked(_categorised(table, categories), "cpu_to_cuda", device[work], np.empty(0, np.int64))
-
-
-def _of_ascend(table: EventTable) -> EventTable:
-    slices = _slices(table)
-    silent = slices[table.codes("category")[slices] < 0]
-    process = _process_names(table)[table.codes("pid")[silent]]
-    names = np.array([*table.dictionary("name"), ""], object)
-    name = names[table.codes("name")[silent]]
-
-    def named(pattern: re.Pattern[str], rows: npt.NDArray[np.object_]) -> Bool:
-        known = {text: bool(pattern.search(text)) for text in set(rows.tolist())}
-        return np.array([known[text] for text in rows.tolist()], np.bool_)
-
-    on_device = process == _NPU
-    waits, copies = named(_NPU_WAIT, name), named(_NPU_COPY, name)
-    collective = named(_HCOM, name)
-    summary = np.isin(process, _SUMMARIES)
-    if not (on_device & collective).any():  # collectives are on a process of their own
-        ours = summary & collective
-        on_device, summary = on_device | ours, summary & ~ours
-    hosted = slices[table.codes("category")[slices] >= 0]
-    steps = hosted[named(_STEP, names[table.codes("name")[hosted]])]
-    categories = {
-        "kernel": silent[on_device & ~waits & ~copies],
-        "gpu_memcpy": silent[on_device & copies],
-        "npu_sync": silent[on_device & waits & ~copies],
-        "cann_runtime": silent[process == _CANN],
-        "npu_summary": silent[summary],
-        "user_annotation": steps,
-    }
-    device = silent[on_device & ~waits]
-    return _linked(_categorised(table, categories), "async_npu", device, silent[process == _CANN])
-
-
-def _slices(table: EventTable) -> Int64:
-    """Rows of the complete events."""
-    complete = _of(table, "phase", "X") & (table.ints("start_ns") != NULL) & (table.ints("dur_ns") != NULL)
-    return np.flatnonzero(complete)
-
-
-def _of(table: EventTable, column: str, text: str) -> Bool:
-    """Which events have a text."""
-    texts = table.dictionary(column)
-    codes: Bool = table.codes(column) == (texts.index(text) if text in texts else len(texts))
-    return codes
-
-
-def _process_names(table: EventTable) -> npt.NDArray[np.object_]:
-    """The name of each process, by its code; "" for the one without."""
-    found = np.full(len(table.dictionary("pid")) + 1, "", object)
-    texts = table.dictionary("args_name")
-    rows, codes = table.sparse("args_name")
-    of_process = _of(table, "name", "process_name")[rows]
-    for pid, code in zip(table.codes("pid")[rows[of_process]], codes[of_process], strict=True):
-        found[pid] = texts[code]
-    return found
-
-
-def _categorised(table: EventTable, categories: dict[str, Int64]) -> EventTable:
-    texts = list(table.dictionary("category"))
-    codes = table.codes("category").copy()
-    for text, rows in categories.items():
-        if len(rows):
-            if text not in texts:
-                texts.append(text)
-            codes[rows] = texts.index(text)
-    return table.changed({"category": codes}, {"category": texts})
+    table = categorised(table, categories)
+    return launched_by(table, operators_of(table, "cpu_to_cuda", device[work]))
 
 
 def _work(table: EventTable, rows: Int64) -> Bool:
@@ -186,62 +113,3 @@ def _work(table: EventTable, rows: Int64) -> Bool:
     for at in order:  # callers first
         reached[at] = parent[at] < 0 or (reached[parent[at]] and divided[parent[at]])
     return reached & ~divided
-
-
-def _linked(table: EventTable, arrow: str, device: Int64, calls: Int64) -> EventTable:
-    """The table with a correlation for each operator from which an arrow leads to a device row.
-
-    The launch is the call inside the operator (one of `calls` with the connection of the device row, or its
-    entry into the queue), which then counts as made on the operator's thread; else the operator itself.
-    """
-    start, pid, tid = table.ints("start_ns"), table.codes("pid").copy(), table.codes("tid").copy()
-    flow = _of(table, "category", arrow)
-    ids = table.ints("flow_id")
-    begins, ends = (np.flatnonzero(flow & _of(table, "phase", letter)) for letter in "sf")
-    at_device = {key: row for row, key in zip(device.tolist(), _keys(device, start, pid, tid), strict=True)}
-    end = start + np.where(table.ints("dur_ns") == NULL, 0, table.ints("dur_ns"))
-    source_of: dict[int, int] = {}  # of the longest to the shortest: the innermost operator stays
-    hosted = _slices(table)
-    hosted = hosted[~np.isin(hosted, device) & (table.codes("category")[hosted] >= 0)]
-    hosted = hosted[np.argsort(start[hosted] - end[hosted], kind="stable")]
-    operator = {key: row for row, key in zip(hosted.tolist(), _keys(hosted, start, pid, tid), strict=True)}
-    by_id = dict(zip(ids[begins].tolist(), _keys(begins, start, pid, tid), strict=True))
-    for number, key in zip(ids[ends].tolist(), _keys(ends, start, pid, tid), strict=True):
-        row, source = at_device.get(key), operator.get(by_id.get(number, (-1, -1, -1)))
-        if row is not None and source is not None:
-            source_of[row] = source
-    connection = table.ints("connection_id")
-    made = {connection[call]: call for call in calls.tolist() if connection[call] != NULL}
-    queued = np.flatnonzero(_of(table, "category", "enqueue"))
-    queued = queued[np.lexsort((start[queued], tid[queued]))]
-    correlation: dict[int, int] = {}
-    number_of: dict[int, int] = {}
-    for row in device.tolist():
-        source, call = source_of.get(row), made.get(connection[row], -1)
-        if source is None:
-            launch = call
-        elif call >= 0 and start[source] <= start[call] and end[call] <= end[source]:
-            launch, pid[call], tid[call] = call, pid[source], tid[source]
-        else:
-            launch = _first_inside(queued, start, end, tid, source)
-        if launch >= 0:
-            correlation[row] = correlation[launch] = number_of.setdefault(launch, len(number_of) + 1)
-    if not correlation:
-        return table
-    rows = np.array(sorted(correlation), np.int32)
-    values = np.array([correlation[row] for row in rows.tolist()], np.int64)
-    return table.changed({"correlation": (rows, values), "pid": pid, "tid": tid})
-
-
-def _first_inside(queued: Int64, start: Int64, end: Int64, tid: npt.NDArray[np.int32], source: int) -> int:
-    """The first of these rows inside an operator, on its thread; the operator if there is none."""
-    own = queued[tid[queued] == tid[source]] if len(queued) else queued
-    at = int(np.searchsorted(start[own], start[source]))
-    return int(own[at]) if at < len(own) and end[own[at]] <= end[source] else source
-
-
-def _keys(
-    rows: Int64, start: Int64, pid: npt.NDArray[np.int32], tid: npt.NDArray[np.int32]
-) -> list[tuple[int, int, int]]:
-    """Where and when rows begin, which is what an arrow is tied to."""
-    return list(zip(pid[rows].tolist(), tid[rows].tolist(), start[rows].tolist(), strict=True))

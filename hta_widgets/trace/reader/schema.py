@@ -20,7 +20,7 @@ from typing import Final, Literal
 NULL: Final[int] = -(1 << 63)
 """The null of an int64 column.  Text columns use the code -1, float columns nan."""
 
-FORMAT_VERSION: Final[int] = 3
+FORMAT_VERSION: Final[int] = 4
 """Raised whenever the columns or their meaning change; part of the cache key."""
 
 Kind = Literal["int", "float", "text", "json"]
@@ -93,6 +93,7 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
     _int("stream", "stream", "device stream", None, ("Stream Id", "sycl queue")),
     _int("original_stream", "original_stream", "stream of an event that is drawn on a lane of its graph"),
     _int("connection_id", "connection_id", "ties device events of Ascend to the calls of CANN"),
+    _int("task_id", "correlation_id", "ties a task of Ascend's queue to the call that queued it"),
     _int("queued", "queued", "queue time as kineto writes it"),
     _int("graph_id", "graph id", "CUDA graph of the launch; 0 = none"),
     _int("graph_node_id", "graph node id", "node in that graph; 0 = none"),
@@ -173,6 +174,12 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
 )
 """Columns from an event's `args`, stored only where present."""
 
+DERIVED_COLUMNS: tuple[Column, ...] = (
+    _int("launched_ns", "", "when the launching call put the work on its stream, as in the file", "ns"),
+    _int("queued_by", "", "event by which the program queued what another thread did"),
+)
+"""Columns that follow from several events of a file (`dialects`)."""
+
 COUNTER_ARGS = _json(
     "counter_args", "args", "all arguments of a counter event (phase C); their keys are free"
 )
@@ -180,7 +187,7 @@ COUNTER_ARGS = _json(
 
 
 KINDS: dict[str, Kind] = {
-    column.name: column.kind for column in (*EVENT_COLUMNS, *ARGUMENT_COLUMNS, COUNTER_ARGS)
+    column.name: column.kind for column in (*EVENT_COLUMNS, *ARGUMENT_COLUMNS, *DERIVED_COLUMNS, COUNTER_ARGS)
 }
 """Every column's kind."""
 

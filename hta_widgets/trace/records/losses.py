@@ -168,7 +168,7 @@ def _would_take(rank_trace: RankTrace, lost: Int64) -> Int64:
     if not len(work):
         return np.zeros(len(lost), np.int64)
     operator = _operators(rank_trace)
-    by = np.where(rank_trace.launch[work] >= 0, operator[rank_trace.launch[work]], -1)
+    by = np.where(rank_trace.issuer[work] >= 0, operator[rank_trace.issuer[work]], -1)
     waits = rank_trace.event_class[work] == EventClass.COMMUNICATION
     order = np.lexsort((rank_trace.dur[work], by))
     by, took = by[order], rank_trace.dur[work][order]

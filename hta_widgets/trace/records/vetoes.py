@@ -134,7 +134,7 @@ def _clock_ahead(rank_trace: RankTrace) -> int:
     if ahead <= _ROUNDED_NS:
         return 0
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    early = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows] > _ROUNDED_NS
+    early = rank_trace.launched_at(rows) > rank_trace.start[rows] + _ROUNDED_NS
     if ahead < _CLOCK_NS and early.mean() < _OFTEN_EARLY:
         return 0
     work = np.flatnonzero(rank_trace.is_device)
