@@ -217,7 +217,7 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         bool(named(rank_trace, _FUSED.search)[updates].any()),
         tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
         spans,
-        nest(*spans.T, rank_trace.thread[at].astype(np.int64), np.zeros(len(at), np.int8)).astype(np.int64),
+        _around(spans, rank_trace.thread[at].astype(np.int64)),
         communicates,
         waits,
         *_reductions(rank_trace, judged, enclosing, own_calls),
@@ -275,9 +275,13 @@ def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
 
 def _own(rank_trace: RankTrace, rows: Int64, time: Intervals) -> Int64:
     """How much of a time each of these rows of one thread is open, those inside it aside."""
-    start, end = rank_trace.start[rows], rank_trace.end[rows]
-    around = nest(start, end, np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int8))
-    return _apart(time, np.stack([start, end], 1), around.astype(np.int64))
+    spans = np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1)
+    return _apart(time, spans, _around(spans, np.zeros(len(rows), np.int64)))
+
+
+def _around(spans: Int64, thread: Int64) -> Int64:
+    """The innermost span of its thread that holds each of them, -1 for none."""
+    return nest(spans[:, 0], spans[:, 1], thread, np.zeros(len(spans), np.int8)).astype(np.int64)
 
 
 def _apart(time: Intervals, spans: Int64, around: Int64) -> Int64:

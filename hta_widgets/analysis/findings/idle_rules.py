@@ -188,6 +188,8 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
 
 # Where it matters whether the host could have been ahead.
 _HOST_AHEAD = (_HOST, _LAUNCH)
+_CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
+_MAY_LIE_IN_GRAPHS = (_BETWEEN, _WAIT)
 
 
 def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
@@ -262,9 +264,16 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             ),
             share_of=shares_of(about, lost),
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
+            change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
     return judge
+
+
+def _graphs_already(where: Where) -> str:
+    if where.of_graphs:
+        return "most of it lies in graphs that are replayed already"
+    return "the program replays graphs already; what more of them would save is not simulated"
 
 
 def idle_device(frame: pd.DataFrame, rank: int | None, cause: str) -> Said:
@@ -320,7 +329,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         gap,
         None if row < 0 else int(rank_trace.event_id[row]),
         *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else (0, "")),
-        *(_replays(rank_trace, idle, part) if cause is _WAIT else (0, 0)),
+        *(_replays(rank_trace, idle, part) if cause in _MAY_LIE_IN_GRAPHS else (0, 0)),
     )
 
 
@@ -359,7 +368,7 @@ _GRAPHS = Change(
     lambda _: [edits.graphs()],
     "That is more than the cost: graphs take the host's time between launches away, too.",
     # that they bring nothing need not be because other work takes the time: there may be no runs
-    "as CUDA graphs, its runs of short kernels save nothing, or there are none",
+    "simulated as CUDA graphs, its runs of short kernels save nothing, or it has none",
 )
 
 

@@ -98,8 +98,8 @@ def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
     rule, finding = found.rule, found.finding
     if finding.nothing_saved:
         return Saving(finding.nothing_saved, "not now", 0, 0, 0, 0.0, method="analytic", confidence="low")
-    if finding.not_estimated:
-        return Saving.unknown(finding.not_estimated)
+    if why := finding.not_estimated or finding.change_made:
+        return Saving.unknown(why)
     if inputs.withheld("savings") is not None and may_save(found):
         return Saving.unknown("the records do not support it")
     if rule.among_ranks:
