@@ -66,12 +66,12 @@ class _Lost(NamedTuple):
 
     def text(self, inputs: Inputs, hosts: dict[int, HostTime], template: str, /, **parts: Said) -> Text:
         """`template` with {who} does it and {lost} of the time; `measure` and `about` say what that is."""
-        who: Said = "On average over the ranks, the thread of the steps"
+        who: Said = "On average over the ranks, the main thread"
         if len(hosts) == 1:
-            who = "The thread of the steps"
+            who = "The main thread"
         elif len(self.ranks) < len(hosts):
             rank = Claim("host_stands_out", (self.worst,), "ranks", about={"part": self.part})
-            who = say("The thread of the steps of {rank}", rank=rank)
+            who = say("The main thread of {rank}", rank=rank)
         lost = inputs.time_lost("host_time", self.share_pct, self.cost_ns, self.ranks, part=self.part)
         return say(template, who=who, lost=lost, **parts)
 
@@ -142,7 +142,7 @@ def _operators(inputs: Inputs) -> Finding | None:
             'static cache, such as cache_implementation="static" of transformers.'
         )
     text = say(
-        "No device work is recorded: the thread of the steps is in operators {share}.{longest}{short}",
+        "No device work is recorded: the main thread is in operators {share}.{longest}{short}",
         share=inputs.share_of_time("host_time", share, ranks, part="operators"),
         longest=say(" Longest, inner ones aside: {names}.", names=says(listed, ", ")) if listed else "",
         short=short,
@@ -555,9 +555,9 @@ RULES = (
     Rule(
         topic="host_collectives",
         question=MAIN_QUESTION,
-        title="Communication of the hosts",
+        title="Communication on the CPU",
         label="CPU collectives",
-        cause="collectives of the CPUs",
+        cause="collectives on the CPU",
         lost_as="host",
         judge=_collectives,
         applies=never,

@@ -209,7 +209,7 @@ def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: floa
     if unlaunched > WORST_UNLAUNCHED_PCT:
         return f"{percent(unlaunched)} of the device work has no recorded launch"
     if abs(error) > WORST_ERROR_PCT:
-        return f"its dependencies miss the recorded time by {percent(abs(error))}"
+        return f"simulated without changes, its time is off by {percent(abs(error))}"
     if before > WORST_UNSEEN_PCT:
         return f"{percent(before)} of the recording waits for work from before it"
     return ""
