@@ -37,6 +37,7 @@ from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_columns import Bool, Int32, Int64
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_links import RankLinks
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps

@@ -182,6 +182,56 @@ def test_places_that_lie_in_others_are_not_named_beside_them(tmp_path: Path) -> 
     assert [(place.name, place.idle_ns) for place in places] == [("outer", 160 * US), ("other", 110 * US)]
 
 
+def test_what_holds_far_more_of_the_time_and_nothing_else_is_the_place(tmp_path: Path) -> None:
+    """A region around most of it, and the next launches, is narrower in sum than what it holds twice."""
+    (place,) = waiting_in(tmp_path, ("warm-up", 95, 325), ("clear", 100, 320), ("clear", 330, 500))
+    assert (place.name, place.idle_ns) == ("clear", 390 * US)
+
+
+def mostly_idle(folder: Path, name: str, start: int, end: int) -> list[Place]:
+    """Where the host is while the device is idle from 10 to 1000 us, of 1010 us."""
+    events = [
+        launch(0, 1),
+        kernel("before", 3 * US, 7 * US, correlation=1),
+        event("cpu_op", name, start * US, (end - start) * US),
+        launch(1000 * US, 2),
+        kernel("after", 1002 * US, 8 * US, correlation=2),
+    ]
+    rank_trace = job(folder, events).rank(0)
+    idle = idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS)
+    return host_places(rank_trace, idle, idle.causes["host_busy"], rank_trace.windows(Scope()))
+
+
+@pytest.mark.parametrize(("start", "everywhere"), [(20, False), (0, True)])
+def test_what_is_open_nearly_all_of_the_time_is_a_place_if_the_device_is_idle_in_it(
+    tmp_path: Path, start: int, everywhere: bool
+) -> None:
+    (place,) = mostly_idle(tmp_path, "clear_cache", start, 1010 if everywhere else 990)
+    assert (place.name, place.everywhere) == ("clear_cache", everywhere)
+
+
+@pytest.mark.parametrize("own_call", [False, True])
+def test_calls_of_another_thread_count_while_the_one_that_launches_next_has_none(
+    tmp_path: Path, own_call: bool
+) -> None:
+    """The main thread is in `aten::empty` before the thread of the backward pass launches."""
+    own = [event("cpu_op", "own", 120 * US, 360 * US, tid=2)] if own_call else []
+    events = [
+        launch(0, 1),
+        kernel("before", 10 * US, 90 * US, correlation=1),
+        event("cpu_op", "aten::empty", 110 * US, 380 * US),
+        *own,
+        launch(500 * US, 2, tid=2),
+        kernel("after", 502 * US, 500 * US, correlation=2),
+    ]
+    rank_trace = job(tmp_path, events).rank(0)
+    idle = idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS)
+    part, windows = idle.causes["host_busy"], rank_trace.windows(Scope())
+    (place,) = host_places(rank_trace, idle, part, windows)
+    assert (place.name, place.idle_ns) == (("own", 360 * US) if own_call else ("aten::empty", 380 * US))
+    assert recorded_by_host(rank_trace, idle, part, windows) == 380 * US
+
+
 def test_a_long_call_of_the_driver_counts_only_while_the_device_is_idle(tmp_path: Path) -> None:
     program = Program()
     program.launch(5 * MS)

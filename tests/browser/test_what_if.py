@@ -139,7 +139,7 @@ def test_dark_and_narrow(dark_lab: Lab) -> None:
 
 def test_a_replay_that_cannot_be_trusted_says_why_and_has_no_sliders(lab: Lab) -> None:
     widget = show(lab, ABSTAINS)
-    expect(widget.get_by_role("status")).to_contain_text("dependencies miss the recorded time")
+    expect(widget.get_by_role("status")).to_contain_text("simulated without changes")
     expect(widget.locator("input")).to_have_count(0)
     lab.shot("what-if-abstains", widget)
 
@@ -179,7 +179,7 @@ def test_in_an_explorer_it_follows_the_selection(lab: Lab) -> None:
 
 def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
     panel = opened_in_explorer(lab, ABSTAINS)
-    expect(panel.get_by_role("status")).to_contain_text("dependencies miss the recorded time")
+    expect(panel.get_by_role("status")).to_contain_text("simulated without changes")
 
 
 def shown_times(lab: Lab, times: str) -> Locator:

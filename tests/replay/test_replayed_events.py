@@ -141,5 +141,5 @@ def test_a_scope_chooses_by_recorded_times(control: Trace) -> None:
 
 
 def test_it_abstains_as_the_replay_does() -> None:
-    with pytest.raises(MissingDataError, match="dependencies miss the recorded time"):
+    with pytest.raises(MissingDataError, match="simulated without changes"):
         analysis.replayed_events(Trace.open(shared_trace("hta/mtia_inference_trace")), CHANGES)

@@ -5,7 +5,7 @@ import pytest
 
 from hta_widgets import Scope, Trace, analysis, edits, examples
 from hta_widgets.errors import MissingDataError
-from tests.analysis.kineto_file import job
+from tests.analysis.kineto_file import event, job
 from tests.replay.program import call, only_a_script, operator, steps_of, work
 from tests.replay.recordings import EXAMPLES
 from tests.support import TEXT_DTYPE, shared_trace
@@ -160,6 +160,34 @@ def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     assert "ProfilerActivity.CUDA" in raised.value.remedy
     assert raised.value.detail.startswith("for 100 % of its time")
     assert not analysis.replay_quality(trace)["trusted"].any()
+
+
+@pytest.mark.parametrize(
+    ("calls", "reason"),
+    [
+        (
+            [("cpu_op", "aten::ones", 1, 701), ("cpu_op", "aten::empty", 1, 700)],
+            "for 69.9 % of its time the host that decides it is in one call (aten::empty), and for 30.0 % "
+            "nothing is recorded",
+        ),
+        (
+            [("user_annotation", "clear_cache", 1, 998)],
+            "for 99.7 % of its time the host that decides it is in one call (clear_cache)",
+        ),
+        (  # a region around a call is no call
+            [("user_annotation", "train", 1, 998), ("cpu_op", "aten::empty", 2, 300)],
+            "for 70.2 % of its time nothing is recorded on the host that decides it",
+        ),
+        ([("cpu_op", "aten::ones", 1, 495), ("cpu_op", "aten::empty", 500, 990)], ""),
+    ],
+)
+def test_a_call_as_long_as_half_of_the_recording_is_named(tmp_path, calls, reason):
+    """It tells nothing about what happens in it, but it is recorded."""
+    more = [
+        event(kind, name, begin * 1_000_000, (end - begin) * 1_000_000) for kind, name, begin, end in calls
+    ]
+    trace = job(tmp_path, [*only_a_script(), *more])
+    assert analysis.replay_quality(trace)["reason"].tolist() == [reason]
 
 
 def test_of_several_ranks_those_answer_that_can_be_trusted(tmp_path):

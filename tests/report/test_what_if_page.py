@@ -69,4 +69,4 @@ def test_a_recording_that_cannot_be_replayed_has_its_reason_in_the_report(tmp_pa
     html = widget.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
     saved = part(html, "what_if")
     assert saved["questions"] == []
-    assert "dependencies miss the recorded time" in saved["state"]["message"]
+    assert "simulated without changes" in saved["state"]["message"]

@@ -100,7 +100,7 @@ def test_a_recording_that_cannot_be_replayed_says_why() -> None:
     (panel,) = (part for _, part in explorer.parts if isinstance(part, WhatIf))
     settle([panel])
     assert panel.status == "empty"
-    assert "dependencies miss the recorded time by" in panel.message
+    assert "simulated without changes, its time is off by" in panel.message
     with pytest.raises(MissingDataError):
         explorer.what_if(CHANGES)
 

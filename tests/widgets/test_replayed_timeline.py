@@ -112,7 +112,7 @@ def test_it_says_why_recorded_times_are_shown(timeline: TimelineScrubber) -> Non
     settle([untrusted])
     assert not replay(untrusted, CHANGES)["replayed"]
     assert untrusted.status == "idle"
-    assert "dependencies miss the recorded time" in untrusted.times_note
+    assert "simulated without changes" in untrusted.times_note
 
 
 def test_arrangements_are_kept_until_the_edits_change(timeline: TimelineScrubber) -> None:

@@ -242,7 +242,7 @@ def test_abstention_says_why_and_what_to_record() -> None:
     widget = WhatIf(shared_trace("hta/mtia_inference_trace"))
     settle([widget])
     assert widget.status == "empty"
-    assert "dependencies miss the recorded time by" in widget.message
+    assert "simulated without changes, its time is off by" in widget.message
     assert "torch.profiler.profile(" in widget.message
     with pytest.raises(MissingDataError):
         widget.frame()

@@ -81,7 +81,8 @@ def idle_host(inputs: Inputs, where: Where) -> str:
 
 def _late_host(inputs: Inputs, where: Where) -> str:
     if not where.recorded:
-        return _record_host(inputs)
+        look = f"Look at {_first(where)}. " if where.places else ""
+        return look + _record_host(inputs)
     if where.once:
         place = _first(where) if where.places else "what the host does in the longest gap"
         return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."

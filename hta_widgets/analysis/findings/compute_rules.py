@@ -123,16 +123,16 @@ RULES = (
     Rule(
         topic="layout_transposes",
         question=MAIN_QUESTION,
-        title="Turning the layout of tensors around",
-        label="Layout changes",
-        cause="changes of tensor layout",
+        title="Converting tensor layouts",
+        label="Layout conversions",
+        cause="tensor layout conversions",
         lost_as="compute",
         judge=_judge(
             _LAYOUT,
             NOTE_PCT,
-            "turn the layout of tensors around for convolutions",
+            "convert the layout of tensors for convolutions",
             "Keep model and inputs in the layout that the convolutions use: "
-            ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
+            ".to(memory_format=torch.channels_last). Operators without such kernels convert them back.",
         ),
         risk="Operators without a kernel for that layout copy back and forth.",
         needs="Tensors in channels_last.",

@@ -60,6 +60,8 @@ class Finding:
         explains: the rank that loses this alone, or more than the others: why it is late, if it is.
         nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
         not_estimated: why it is unknown what can be saved, whatever a replay would tell.
+        change_made: why the change of its rule is no advice: the program does it already. Then what can be
+            saved is unknown.
         only_if_saved: what it costs may cost nothing: it is worth reporting only if its change saves
             something, or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
@@ -81,6 +83,7 @@ class Finding:
     explains: int | None = None
     nothing_saved: str = ""
     not_estimated: str = ""
+    change_made: str = ""
     only_if_saved: bool = False
     severity: Severity | None = None
     title: str = ""

@@ -154,4 +154,4 @@ def _saving(finding: pd.Series, most: bool = False) -> str:
     if abs(own - finding["share_pct"]) >= (_BEYOND - 1) * finding["share_pct"]:
         # of a rank on which it costs more than on average
         return f"; without it, {share} is saved on rank {finding['saving_rank']}{other}"
-    return f"; the change against it saves {share}{other}"
+    return f"; fixing it saves {share}{other}"

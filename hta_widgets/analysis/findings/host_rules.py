@@ -20,7 +20,7 @@ from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, WAITS_FOR_LATE, Rule, never
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
@@ -66,12 +66,12 @@ class _Lost(NamedTuple):
 
     def text(self, inputs: Inputs, hosts: dict[int, HostTime], template: str, /, **parts: Said) -> Text:
         """`template` with {who} does it and {lost} of the time; `measure` and `about` say what that is."""
-        who: Said = "On average over the ranks, the thread of the steps"
+        who: Said = "On average over the ranks, the main thread"
         if len(hosts) == 1:
-            who = "The thread of the steps"
+            who = "The main thread"
         elif len(self.ranks) < len(hosts):
             rank = Claim("host_stands_out", (self.worst,), "ranks", about={"part": self.part})
-            who = say("The thread of the steps of {rank}", rank=rank)
+            who = say("The main thread of {rank}", rank=rank)
         lost = inputs.time_lost("host_time", self.share_pct, self.cost_ns, self.ranks, part=self.part)
         return say(template, who=who, lost=lost, **parts)
 
@@ -142,7 +142,7 @@ def _operators(inputs: Inputs) -> Finding | None:
             'static cache, such as cache_implementation="static" of transformers.'
         )
     text = say(
-        "No device work is recorded: the thread of the steps is in operators {share}.{longest}{short}",
+        "No device work is recorded: the main thread is in operators {share}.{longest}{short}",
         share=inputs.share_of_time("host_time", share, ranks, part="operators"),
         longest=say(" Longest, inner ones aside: {names}.", names=says(listed, ", ")) if listed else "",
         short=short,
@@ -204,17 +204,21 @@ def _loading(inputs: Inputs) -> Finding | None:
 
 
 class _Late(NamedTuple):
-    """The rank that most of the waiting for collectives is for, and rank -> how long it waits for it, ns."""
+    """The rank that most of the waiting for collectives is for, and rank -> when it waits for it."""
 
     rank: int
-    waits: dict[int, int]
+    waits: dict[int, Intervals]
+
+    @property
+    def waits_ns(self) -> dict[int, int]:
+        return {rank: time.length for rank, time in self.waits.items()}
 
 
 def _straggler(inputs: Inputs) -> Finding | None:
     """Threads that wait in collectives until one of the ranks joins."""
     hosts = hosts_of(inputs)
     late = _late_rank(inputs)
-    found = late and _lost(hosts, "waiting_for_late", late.waits)
+    found = late and _lost(hosts, "waiting_for_late", late.waits_ns)
     if not late or not found:
         return None
     return Finding(
@@ -230,6 +234,7 @@ def _straggler(inputs: Inputs) -> Finding | None:
         f"{inputs.is_it_always()}Look at what rank {late.rank} does before it joins.",
         "user_annotations",
         Evidence(rank=late.rank),
+        lost={rank: late.waits[rank] for rank in found.ranks},
         late=(late.rank,),
     )
 
@@ -241,14 +246,16 @@ def _collectives(inputs: Inputs) -> Finding | None:
     Waiting for a late rank is a finding of its own.
     """
     hosts, late = hosts_of(inputs), _late_rank(inputs)
-    of_late = late.waits if late else {}
-    by_rank = {rank: host.parts["collectives"] - of_late.get(rank, 0) for rank, host in hosts.items()}
-    found = _lost(hosts, "collectives", by_rank)
+    lost = {
+        rank: host.communicates - late.waits[rank] if late else host.communicates
+        for rank, host in hosts.items()
+    }
+    found = _lost(hosts, "collectives", {rank: time.length for rank, time in lost.items()})
     if found is None:
         return None
-    name = _longest_collective(hosts, found.ranks)
+    name = _longest_collective(inputs, hosts, found.ranks, late)
     besides: Said = ""
-    if late and _lost(hosts, "waiting_for_late", of_late):
+    if late and _lost(hosts, "waiting_for_late", late.waits_ns):
         besides = say(", besides waiting for {late},", late=Claim("joins_last", (late.rank,), "ranks"))
     more, advice = _why_so_much(inputs, hosts, name)
     return Finding(
@@ -270,16 +277,23 @@ def _collectives(inputs: Inputs) -> Finding | None:
         advice,
         "user_annotations",
         found.evidence(hosts, name),
+        lost={rank: lost[rank] for rank in found.ranks},
     )
 
 
-def _longest_collective(hosts: dict[int, HostTime], ranks: list[int]) -> str:
-    """The name of the collectives, sends or receives that take longest; "" where none are recorded."""
+def _longest_collective(
+    inputs: Inputs, hosts: dict[int, HostTime], ranks: list[int], late: _Late | None
+) -> str:
+    """The name of the collectives, sends or receives that take longest; "" where none are recorded.
+
+    What is inside of another one, and waiting for a late rank, is not the time of that one.
+    """
     times: dict[str, int] = {}
     for rank in ranks:
-        for name, (start, end) in zip(hosts[rank].collectives, hosts[rank].spans.tolist(), strict=True):
-            times[name] = times.get(name, 0) + end - start
-    return max(sorted(times), key=lambda name: times[name], default="")
+        time = inputs.judged_time(rank)
+        for name, ns in hosts[rank].in_collectives(time - late.waits[rank] if late else time).items():
+            times[name] = times.get(name, 0) + ns
+    return max(sorted(name for name in times if times[name]), key=lambda name: times[name], default="")
 
 
 def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple[Said, str]:
@@ -370,8 +384,8 @@ def _late_rank(inputs: Inputs) -> _Late | None:
     waits = {}  # what is waited for it in several collectives at once counts once
     for rank, joined in zip(ranks, before, strict=True):
         mine = joined[last == most]
-        waits[rank] = (hosts[rank].waits & Intervals.union(mine[:, 0], mine[:, 1])).length
-    if sum(waits.values()) < MOST * sum(host.waits.length for host in hosts.values()):
+        waits[rank] = hosts[rank].waits & Intervals.union(mine[:, 0], mine[:, 1])
+    if sum(time.length for time in waits.values()) < MOST * sum(host.waits.length for host in hosts.values()):
         return None
     return _Late(ranks[most], waits)
 
@@ -529,7 +543,7 @@ RULES = (
         question=MAIN_QUESTION,
         title="Waiting for a late rank",
         label="Rank {rank} is late",
-        cause="the late rank {rank}",
+        cause=WAITS_FOR_LATE,
         lost_as="host",
         judge=_straggler,
         applies=never,
@@ -541,9 +555,9 @@ RULES = (
     Rule(
         topic="host_collectives",
         question=MAIN_QUESTION,
-        title="Communication of the hosts",
+        title="Communication on the CPU",
         label="CPU collectives",
-        cause="collectives of the CPUs",
+        cause="collectives on the CPU",
         lost_as="host",
         judge=_collectives,
         applies=never,

@@ -73,8 +73,9 @@ class HostTime:
         long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
         optimizer: names of its steps. optimizer_ns: how long they are open. updates: operators in them.
         fused: some of these update many parameters at once.
-        collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2].
-        waits: when the thread waits for one in no call.
+        collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2]; around:
+            the one that is open around each, -1 for none.
+        communicates: when the thread does. waits: when it waits for a collective in no call.
         forwards: how often DDP's forward pass runs. reduced: after how many of these, before the next one,
             gradients are reduced. reductions: how many calls that takes. sharded: FSDP gathers parameters.
     """
@@ -92,11 +93,20 @@ class HostTime:
     fused: bool
     collectives: tuple[str, ...]
     spans: Int64
+    around: Int64
+    communicates: Intervals
     waits: Intervals
     forwards: int
     reduced: int
     reductions: int
     sharded: bool
+
+    def in_collectives(self, time: Intervals) -> dict[str, int]:
+        """Name -> how much of a time is in collectives, sends and receives of it, those inside them aside."""
+        found: dict[str, int] = {}
+        for name, ns in zip(self.collectives, _apart(time, self.spans, self.around).tolist(), strict=True):
+            found[name] = found.get(name, 0) + ns
+        return found
 
 
 def is_of_host_alone(rank_trace: RankTrace) -> bool:
@@ -180,8 +190,9 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     waits = _waits(rank_trace, silent, np.flatnonzero(collective))
     elsewhere = (silent - waits) & _open(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
+    communicates = communicating | waits
     lengths = outside.end - outside.start
-    parts = dict(zip(PARTS, (loading, operators, communicating | waits, elsewhere, outside), strict=True))
+    parts = dict(zip(PARTS, (loading, operators, communicates, elsewhere, outside), strict=True))
     updating = enclosing & named(rank_trace, _OPTIMIZER.search)
     update = judged & _open(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
@@ -189,6 +200,7 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     updates = calls[update.within_each(np.stack([begins, begins + 1], 1)) > 0]
     at = np.flatnonzero(collective)
     at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
+    spans = np.stack([rank_trace.start[at], rank_trace.end[at]], 1)
     own = _own(rank_trace, calls, operators)
     places = np.flatnonzero(enclosing & ~_marks_steps(rank_trace))
     return HostTime(
@@ -204,7 +216,9 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         len(updates),
         bool(named(rank_trace, _FUSED.search)[updates].any()),
         tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
-        np.stack([rank_trace.start[at], rank_trace.end[at]], 1),
+        spans,
+        _around(spans, rank_trace.thread[at].astype(np.int64)),
+        communicates,
         waits,
         *_reductions(rank_trace, judged, enclosing, own_calls),
         bool((calling & named(rank_trace, _SHARDS.search)).any()),
@@ -261,9 +275,18 @@ def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
 
 def _own(rank_trace: RankTrace, rows: Int64, time: Intervals) -> Int64:
     """How much of a time each of these rows of one thread is open, those inside it aside."""
-    start, end = rank_trace.start[rows], rank_trace.end[rows]
-    inside = time.within_each(np.stack([start, end], 1))
-    around = nest(start, end, np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int8))
+    spans = np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1)
+    return _apart(time, spans, _around(spans, np.zeros(len(rows), np.int64)))
+
+
+def _around(spans: Int64, thread: Int64) -> Int64:
+    """The innermost span of its thread that holds each of them, -1 for none."""
+    return nest(spans[:, 0], spans[:, 1], thread, np.zeros(len(spans), np.int8)).astype(np.int64)
+
+
+def _apart(time: Intervals, spans: Int64, around: Int64) -> Int64:
+    """How much of a time lies in each span, that in the spans inside it aside."""
+    inside = time.within_each(spans)
     own = inside.copy()
     np.subtract.at(own, around[around >= 0], inside[around >= 0])
     return own.clip(0)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 ALONE = 3.0
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
+_NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ class Where:
         return self.longest_ns >= MOST * self.idle.length
 
     def text(self) -> Text:
-        """`, mostly in f (73 %)` or `, in f (31 %) and g (20 %)`, and the longest gap."""
-        mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * self.idle.length
+        """`, mostly in f (73 %)` or `, in f (31 %) and g (20 %)`, what is not recorded, the longest gap."""
+        whole = self.idle.length
+        mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
         parts: list[Said] = [
             say(
                 "{place} ({share}){around}",
@@ -107,11 +109,13 @@ class Where:
             for nth, place in enumerate(self.places)
         ]
         where = NOTHING_SAID
+        if parts:
+            word = "mostly " * (mostly and self.places[0].idle_ns < _NEARLY_ALL * whole)
+            where = say(", {mostly}in {places}", mostly=word, places=says(parts))
         if not self.recorded:
-            unrecorded = self._part("idle_unrecorded", self.idle.length - self.recorded_ns)
-            where = say(", {share} of it where the host recorded nothing", share=unrecorded)
-        elif parts:
-            where = say(", {mostly}in {places}", mostly="mostly " * mostly, places=says(parts))
+            unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
+            what = "no call" if parts else "nothing"
+            where += say(", {share} of it where the host recorded {what}", share=unrecorded, what=what)
         longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
         where += say(
             "; {longest} in one gap" if self.once else "; up to {longest} at a time", longest=longest
@@ -184,6 +188,8 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
 
 # Where it matters whether the host could have been ahead.
 _HOST_AHEAD = (_HOST, _LAUNCH)
+_CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
+_MAY_LIE_IN_GRAPHS = (_BETWEEN, _WAIT)
 
 
 def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
@@ -258,9 +264,16 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             ),
             share_of=shares_of(about, lost),
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
+            change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
     return judge
+
+
+def _graphs_already(where: Where) -> str:
+    if where.of_graphs:
+        return "most of it lies in graphs that are replayed already"
+    return "the program replays graphs already; what more of them would save is not simulated"
 
 
 def idle_device(frame: pd.DataFrame, rank: int | None, cause: str) -> Said:
@@ -302,6 +315,8 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         places = host_places(rank_trace, idle, part, windows, known=cause.known)
         if cause is _HOST:  # the cause itself does not say what the host does:
             recorded = recorded_by_host(rank_trace, idle, part, windows)
+            if recorded < MOST * part.length:  # the whole loop, as a region, says nothing of it
+                places = [place for place in places if not place.everywhere]
     row = open_in(rank_trace, gap, cause.shown_by or {place.name for place in places}.__contains__)
     if row < 0:
         row = int(idle.next_row[idle.gaps.end.searchsorted(gap[1])])
@@ -314,7 +329,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         gap,
         None if row < 0 else int(rank_trace.event_id[row]),
         *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else (0, "")),
-        *(_replays(rank_trace, idle, part) if cause is _WAIT else (0, 0)),
+        *(_replays(rank_trace, idle, part) if cause in _MAY_LIE_IN_GRAPHS else (0, 0)),
     )
 
 
@@ -353,7 +368,7 @@ _GRAPHS = Change(
     lambda _: [edits.graphs()],
     "That is more than the cost: graphs take the host's time between launches away, too.",
     # that they bring nothing need not be because other work takes the time: there may be no runs
-    "as CUDA graphs, its runs of short kernels save nothing, or there are none",
+    "simulated as CUDA graphs, its runs of short kernels save nothing, or it has none",
 )
 
 

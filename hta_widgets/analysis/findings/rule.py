@@ -21,6 +21,7 @@ __all__ = [
     "IDLE_QUESTION",
     "MAIN_QUESTION",
     "SAVING_QUESTION",
+    "WAITS_FOR_LATE",
     "Change",
     "Found",
     "LostAs",
@@ -54,6 +55,10 @@ LostAs = Literal["compute", "communication", "memory", "idle", "host"]
 
 GETS_AHEAD = "That is more than the cost: further ahead of the device, the host is late less often later on."
 """Why a change that takes host time saves more than what the device waits for it."""
+
+
+WAITS_FOR_LATE: Final = "the late rank {rank}"
+"""The cause of ranks that wait for another, be it on devices or in threads of the host."""
 
 
 def always(inputs: Inputs) -> bool:

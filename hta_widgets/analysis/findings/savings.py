@@ -18,6 +18,8 @@ from hta_widgets.analysis.findings.among_ranks import among_ranks
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
 from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
+from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.quality import Quality, first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
@@ -34,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 _ROUNDING_PCT = 0.1
 _PART = 0.5
+_FAR_LESS = 0.2
 _APART = 0.1
 """A rank whose own cost differs from the mean by this part is named with it."""
 
@@ -98,8 +101,8 @@ def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
     rule, finding = found.rule, found.finding
     if finding.nothing_saved:
         return Saving(finding.nothing_saved, "not now", 0, 0, 0, 0.0, method="analytic", confidence="low")
-    if finding.not_estimated:
-        return Saving.unknown(finding.not_estimated)
+    if why := finding.not_estimated or finding.change_made:
+        return Saving.unknown(why)
     if inputs.withheld("savings") is not None and may_save(found):
         return Saving.unknown("the records do not support it")
     if rule.among_ranks:
@@ -141,8 +144,9 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
         return Saving.unknown(change.without_effect)
     pct = 100.0 * saving.ns / saving.whole_ns
     more = pct - finding.share_on(rank) >= _ROUNDING_PCT and change.beyond_cost
+    less = _host_limits(inputs, rank, saving, cost, first, made) if saves else NOTHING_SAID
     return Saving(
-        _sentence(inputs, finding, rank, label, saving, saves) + (f" {more}" if more else ""),
+        _sentence(inputs, finding, rank, label, saving, saves) + (f" {more}" if more else "") + less,
         "saves" if saves else "not now",
         saving.low_ns,
         saving.ns,
@@ -182,6 +186,30 @@ def _sentence(inputs: Inputs, finding: Finding, rank: int, label: Said, saving: 
     peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
     return replayed + say(
         " {much}{span}{peers}.", much=much, span=span, peers=", if its peers gain as much" * bool(peers)
+    )
+
+
+def _host_limits(
+    inputs: Inputs, rank: int, saving: Saved, cost_ns: int, first: Sequence[Edit], made: Sequence[Edit]
+) -> Text:
+    """Why a change saves far less than the cost, where a replay with a host that takes no time saves it."""
+    lacking = cost_ns - saving.ns
+    if lacking < _FAR_LESS * cost_ns or not saving.matters(lacking):
+        return NOTHING_SAID
+    free = edits.host(0.0)
+    both, alone = (saved(inputs, rank, (*each, free), saving.clock) for each in (made, first))
+    if both is None or alone is None or 2 * (both.ns - alone.ns - saving.ns) < lacking:
+        return NOTHING_SAID
+    return say(
+        " That is less than the cost: the job is CPU-bound then. With a CPU that takes no time, the change "
+        "saves {bound}{share}.",
+        bound="at most " * saving.bound,
+        share=inputs.of_time(
+            "saving_without_cpu",
+            100.0 * (both.ns - alone.ns) / saving.whole_ns,
+            (rank,),
+            edits=written(made),
+        ),
     )
 
 

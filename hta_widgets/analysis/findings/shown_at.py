@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.rule import LostAs
+from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, LostAs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.formatting import duration
 
@@ -65,7 +65,7 @@ def _label(row: pd.Series, noun: str, lost_as: LostAs, place: list[int]) -> str:
     rank, start, end = place
     ns = end - start
     rule = BY_TOPIC.get(row["topic"])
-    if pd.notna(row["rank"]) and rank != row["rank"] and rule and rule.among_ranks == "late":
+    if pd.notna(row["rank"]) and rank != row["rank"] and rule and rule.cause == WAITS_FOR_LATE:
         said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
     elif lost_as == "idle" and rule and rule.cause:
         said = f"{duration(ns)} idle: {rule.cause}"

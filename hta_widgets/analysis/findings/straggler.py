@@ -11,7 +11,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_ranks, longer_by_replay
 from hta_widgets.analysis.findings.replayed_job import replayed_job
-from hta_widgets.analysis.findings.rule import Rule, several_ranks
+from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, Rule, several_ranks
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
 
@@ -214,7 +214,7 @@ RULE = Rule(
     question="whom the ranks wait for",
     title="Waiting for a late rank",
     label="Rank {rank} is late",
-    cause="the late rank {rank}",
+    cause=WAITS_FOR_LATE,
     lost_as="communication",
     judge=straggler,
     applies=several_ranks,

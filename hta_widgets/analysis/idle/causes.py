@@ -36,6 +36,7 @@ __all__ = [
     "is_data_loading",
     "is_synchronising",
     "named",
+    "open_calls",
 ]
 
 Int64 = npt.NDArray[np.int64]
@@ -118,11 +119,13 @@ class _Threads:
         anywhere_blocked, anywhere_waiting = _union(blocked.values()), _union(waiting.values())
         self.blocked: dict[int, Intervals] = {}
         self.waiting: dict[int, Intervals] = {}
+        self.open: dict[int, Intervals] = {}
         if len(launching) == 1:
             self.blocked, self.waiting = blocked, waiting
             return
         outermost = call & (rank_trace.parent < 0)  # what they call lies within them
-        for thread, open_call in when(outermost).items():
+        self.open = when(outermost)
+        for thread, open_call in self.open.items():
             self.blocked[thread] = blocked[thread] | (anywhere_blocked - open_call)
             self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
 
@@ -138,6 +141,11 @@ def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns
 def blocked_threads(rank_trace: RankTrace) -> Intervals:
     """When any thread that launches device work is inside a synchronising call."""
     return _union(_threads_of(rank_trace).blocked.values())
+
+
+def open_calls(rank_trace: RankTrace) -> dict[int, Intervals]:
+    """When each thread that launches device work has a call open; empty where there is one such thread."""
+    return _threads_of(rank_trace).open
 
 
 @memoize_per_rank(last=_SPLITS)

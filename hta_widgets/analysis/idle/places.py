@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.analysis.idle.causes import IdleCauses, open_calls
 from hta_widgets.analysis.idle.pauses import telling
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -29,8 +29,10 @@ Int64 = npt.NDArray[np.int64]
 
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 _NAMED = (*_CALLS, EventClass.ANNOTATION)
-# What is open nearly all of the time (the loop, the program) is no place.
+# What is open nearly all of the time (the loop, the program), also when the device works, is no place.
 _EVERYWHERE = 0.9
+_ALSO_THEN = 0.5
+_FAR_MORE = 1.5
 # A single place tells where the time goes if this share of it lies there; else the largest few are named.
 _MOSTLY = 0.5
 _MENTIONED = 0.1
@@ -45,11 +47,15 @@ _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 @dataclass(frozen=True)
 class Place:
-    """Calls of one name, how much of an idle time they were open in (ns), and the wider calls around that."""
+    """Calls of one name, how much of an idle time they were open in (ns), and the wider calls around that.
+
+    `everywhere`: they are open nearly all of the time, the device's work included.
+    """
 
     name: str
     idle_ns: int
     within: tuple[str, ...] = ()
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,19 @@ class _Open:
     name: str
     idle: Intervals
     total_ns: int
+
+    def is_everywhere(self, whole: int, asked: int) -> bool:
+        """Whether they are open nearly all of the time, and not only in the idle time that is asked about."""
+        return self.total_ns >= _EVERYWHERE * whole and self.beside_ns >= _ALSO_THEN * (whole - asked)
+
+    def explains_more_than(self, narrower: _Open) -> bool:
+        """Whether they hold far more of the idle time, and are open for less time besides."""
+        more = self.idle.length >= _FAR_MORE * narrower.idle.length
+        return more and self.beside_ns < narrower.beside_ns
+
+    @property
+    def beside_ns(self) -> int:
+        return self.total_ns - self.idle.length
 
     def place(self, others: Sequence[_Open]) -> Place:
         """With those of the others that are open in nearly all of the same time, narrowest first."""
@@ -81,6 +100,8 @@ def host_places(
 ) -> list[Place]:
     """In which host calls was the thread that the device waited for, during a part of its idle time?
 
+    While that thread has no call open, it waits for the others that launch: then their calls count.
+
     Args:
         rank_trace: the rank.
         idle: its idle time; the launch that ends a gap tells which thread the device waited for.
@@ -89,27 +110,31 @@ def host_places(
         known: calls of these names are no answer, those inside them are.
 
     Returns:
-        The narrowest calls that hold at least half of the time, alone; else up to three that do not lie in
-        each other, with a tenth of it or more each, longest first. Iterations are no places, and what is open
-        nearly all of the time only if there is no other.
+        The narrowest calls that hold at least half of the time, alone, or wider ones that hold far more of it
+        and hardly anything else; else up to three that do not lie in each other, with a tenth of it or more
+        each, longest first. Iterations are no places, and what is open nearly all of the time, also while
+        the device works, only if there is no other.
     """
     whole = int((windows[:, 1] - windows[:, 0]).sum())
     waits = _by_thread(rank_trace, idle, part, windows)
-    asked = sum(pieces.length for pieces in waits.values())
+    asked = _union([pieces for _, pieces in waits]).length if waits else 0
     loops = set(rank_trace.iterations["label"])
     found: list[_Open] = []
-    for name, spans_of in _calls_by_name(rank_trace, waits):
+    for name, spans_of in _calls_by_name(rank_trace, waits, asked):
         if name in loops or known(name):
             continue
-        open_then = _union([waits[thread] & spans for thread, spans in spans_of.items()])
+        open_then = _union([pieces & spans_of[thread] for thread, pieces in waits])
         if open_then.length >= _MENTIONED * asked:
             total = sum(spans.within(windows) for spans in spans_of.values())
             found.append(_Open(name, open_then, total))
-    here = [calls for calls in found if calls.total_ns < _EVERYWHERE * whole]
+    here = [calls for calls in found if not calls.is_everywhere(whole, asked)]
     mostly = [calls for calls in here if calls.idle.length >= _MOSTLY * asked]
     if mostly or not here:
-        narrowest_first = sorted(mostly or found, key=lambda calls: (calls.total_ns, calls.name))
-        return [narrowest_first[0].place(here)] if narrowest_first else []
+        best: _Open | None = None
+        for calls in sorted(mostly or found, key=lambda calls: (calls.total_ns, calls.name)):
+            if best is None or calls.explains_more_than(best):
+                best = calls
+        return [replace(best.place(here), everywhere=not mostly)] if best else []
     apart: list[_Open] = []
     for calls in sorted(here, key=lambda calls: (-calls.idle.length, calls.total_ns, calls.name)):
         if all(2 * (calls.idle & other.idle).length < calls.idle.length for other in apart):
@@ -118,17 +143,17 @@ def host_places(
 
 
 def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:
-    """How much of a part of the idle time (ns) has any call open on the thread that the device waited for.
+    """How much of a part of the idle time (ns) has any call open on a thread that the device waited for.
 
     An annotation that holds no call counts as one: it is there to tell what its time is for.
     """
     call = among(rank_trace.event_class, _CALLS)
     call[telling(rank_trace)] = True
-    recorded = 0
-    for thread, pieces in _by_thread(rank_trace, idle, part, windows).items():
+    recorded = []
+    for thread, pieces in _by_thread(rank_trace, idle, part, windows):
         rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]
-        recorded += (pieces & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])).length
-    return recorded
+        recorded.append(pieces & Intervals.union(rank_trace.start[rows], rank_trace.end[rows]))
+    return _union(recorded).length if recorded else 0
 
 
 def short_place(name: str, within: Iterable[str] = ()) -> str:
@@ -145,28 +170,23 @@ def short_place(name: str, within: Iterable[str] = ()) -> str:
 
 def _by_thread(
     rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64
-) -> dict[int, Intervals]:
-    """The pieces of a part of the idle time, by the thread whose launch ends the gap.
+) -> list[tuple[int, Intervals]]:
+    """The pieces of a part of the idle time, with the thread whose launch ends the gap.
 
-    One that executes what another queues, and has nothing to do, waits for that one.
+    Those in which it has no call open follow again with each of the other threads that launch.
     """
     inside = part & Intervals.union(windows[:, 0], windows[:, 1])
     row = idle.next_row[np.searchsorted(idle.gaps.end, inside.end)]
     launch = np.where(row >= 0, rank_trace.launch[row], -1)
-    issuer = np.where(launch >= 0, rank_trace.issuer[row], -1)
-    thread, asking = (np.where(launch >= 0, rank_trace.thread[call], -1) for call in (launch, issuer))
-    found: dict[int, list[Intervals]] = {}
+    thread = np.where(launch >= 0, rank_trace.thread[launch], -1)
+    open_ = open_calls(rank_trace)
+    found = []
     for number in np.unique(thread[thread >= 0]).tolist():
-        for other in np.unique(asking[thread == number]).tolist():
-            mine = (thread == number) & (asking == other)
-            pieces = Intervals(inside.start[mine], inside.end[mine])
-            if other != number:
-                _, start, end = _calls_of(rank_trace, number)
-                at_work = Intervals.union(start, end)
-                found.setdefault(other, []).append(pieces - at_work)
-                pieces &= at_work
-            found.setdefault(number, []).append(pieces)
-    return {number: _union(parts) for number, parts in found.items()}
+        pieces = Intervals(inside.start[thread == number], inside.end[thread == number])
+        found.append((number, pieces))
+        silent = pieces - open_[number] if open_ else pieces
+        found += [(other, silent) for other in open_ if other != number and silent]
+    return found
 
 
 @memoize_per_rank(last=_THREADS)
@@ -178,14 +198,13 @@ def _calls_of(rank_trace: RankTrace, thread: int) -> tuple[Int32, Int64, Int64]:
 
 
 def _calls_by_name(
-    rank_trace: RankTrace, waits: dict[int, Intervals]
+    rank_trace: RankTrace, waits: list[tuple[int, Intervals]], asked: int
 ) -> list[tuple[str, dict[int, Intervals]]]:
     """The names with most idle time open in their calls: of each, when they are open, by thread."""
-    calls = {thread: _calls_of(rank_trace, thread) for thread in waits}
+    calls = {thread: _calls_of(rank_trace, thread) for thread, _ in waits}
     sums = np.zeros(len(rank_trace.names), np.int64)
-    for thread, pieces in waits.items():
+    for thread, pieces in waits:
         _add_up(*calls[thread], pieces.start, pieces.end, sums)
-    asked = sum(pieces.length for pieces in waits.values())
     enough = np.flatnonzero(sums >= max(1, _MENTIONED * asked))
     codes = enough[np.argsort(-sums[enough], kind="stable")][:_CANDIDATES]
     found = []

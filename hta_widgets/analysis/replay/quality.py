@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.idle.pauses import telling
+from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay.edge_list import targets
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import (
@@ -30,7 +32,8 @@ from hta_widgets.analysis.replay.kinds import (
 from hta_widgets.analysis.replay.passes import WHOLE, binding_chain, happens
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import brief, percent
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.scope import Scope
 
@@ -51,6 +54,9 @@ MODEL_GAP = 50_000
 """The longest gap before an event without a launch that the model takes for granted, ns."""
 LONGEST_CALL = 0.5
 """A call as long as this share of the recording says nothing about what happened in it."""
+_MENTIONED_PCT = 1.0
+_NEARLY_ALL = 0.9
+_CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 
 
 @dataclass(frozen=True)
@@ -135,9 +141,11 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
     error_pct = 100.0 * (int(model.max()) - graph.extent) / extent
     unlaunched_pct = _unlaunched(rank_trace, graph)
     before_pct = 100.0 * _before_recording(graph, chain, weight) / extent
-    unrecorded_pct = 100.0 * _unrecorded(rank_trace, graph, chain) / extent
+    unrecorded = _unrecorded(rank_trace, graph, chain)
+    unrecorded_pct = 100.0 * unrecorded.ns / extent
     return Quality(
-        reason=_reason(rank_trace, unlaunched_pct, error_pct, before_pct, unrecorded_pct),
+        reason=_reason(rank_trace, unlaunched_pct, error_pct, before_pct)
+        or (unrecorded.reason(extent) if unrecorded_pct > WORST_UNSEEN_PCT else ""),
         exact_error_ns=0 if np.array_equal(exact, graph.time) else int(np.abs(exact - graph.time).max()),
         model_error_pct=error_pct,
         unlaunched_pct=unlaunched_pct,
@@ -189,7 +197,7 @@ def first_trusted(trace: Trace, ranks: Sequence[int]) -> int:
     return (with_work or ranks)[0]
 
 
-def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: float, unrecorded: float) -> str:
+def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: float) -> str:
     """Why a replay is not to be trusted, empty if it is; all but the rank in % as in `Quality`."""
     recording = rank_trace.recording
     if recording.kind == "graph capture":
@@ -201,11 +209,9 @@ def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: floa
     if unlaunched > WORST_UNLAUNCHED_PCT:
         return f"{percent(unlaunched)} of the device work has no recorded launch"
     if abs(error) > WORST_ERROR_PCT:
-        return f"its dependencies miss the recorded time by {percent(abs(error))}"
+        return f"simulated without changes, its time is off by {percent(abs(error))}"
     if before > WORST_UNSEEN_PCT:
         return f"{percent(before)} of the recording waits for work from before it"
-    if unrecorded > WORST_UNSEEN_PCT:
-        return f"for {percent(unrecorded)} of its time nothing is recorded on the host that decides it"
     return ""
 
 
@@ -237,19 +243,57 @@ def _before_recording(graph: Graph, chain: Int64, weight: Int64) -> int:
     return max(int(weight[early].sum()) - graph.latency, 0)
 
 
-def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> int:
-    """What the critical path spends on host threads while no call is open on them, ns."""
-    lost = 0
+class _Unrecorded(NamedTuple):
+    """What the critical path spends on host threads with nothing recorded that is short enough to tell.
+
+    Attributes:
+        ns: all of it. silent_ns: in no call.
+        call: the innermost one that most of the rest lies in, and in_call_ns: how much.
+    """
+
+    ns: int
+    silent_ns: int
+    call: str
+    in_call_ns: int
+
+    def reason(self, extent: int) -> str:
+        silent, in_call = (100.0 * ns / extent for ns in (self.silent_ns, self.in_call_ns))
+        if in_call < _MENTIONED_PCT:
+            return f"for {percent(silent)} of its time nothing is recorded on the host that decides it"
+        rest = f", and for {percent(silent)} nothing is recorded" if silent >= _MENTIONED_PCT else ""
+        return (
+            f"for {percent(in_call)} of its time the host that decides it is in one call ({self.call}){rest}"
+        )
+
+
+def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> _Unrecorded:
+    """What the critical path spends on host threads while no call is open on them, or only long ones."""
     on_host = chain[np.isin(graph.kind[chain], (HOST, HANDOFF)) & (graph.weight[chain] > 0)]
-    calls = ~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent)
-    calls &= (rank_trace.parent < 0) | ~calls[rank_trace.parent]  # what they call lies within them
+    short = ~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent)
+    long = among(rank_trace.event_class, _CALLS)
+    long[telling(rank_trace)] = True
+    long &= ~short
+    short &= (rank_trace.parent < 0) | ~short[rank_trace.parent]  # what they call lies within them
+    lost = silent = 0
+    held: list[tuple[int, int]] = []
     for index, thread in enumerate(graph.threads.tolist()):
         mine = on_host[graph.thread[on_host] == index]
         if not len(mine):
             continue
-        rows = np.flatnonzero(calls & (rank_trace.thread == thread))
-        recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+        on_thread = rank_trace.thread == thread
         begin = graph.origin_ns + graph.time[graph.source[mine]]
-        windows = np.stack([begin, begin + graph.weight[mine]], axis=1)
-        lost += int((graph.weight[mine] - recorded.within_each(windows)).sum())
-    return lost
+        left = Intervals.union(begin, begin + graph.weight[mine]) - _open(rank_trace, short & on_thread)
+        lost += left.length
+        silent += (left - _open(rank_trace, long & on_thread)).length
+        for row in np.flatnonzero(long & on_thread).tolist():
+            held.append(((left & _open(rank_trace, np.array([row]))).length, row))
+    most = max(held, default=(0, 0))[0]
+    inner = [(int(rank_trace.dur[row]), row, ns) for ns, row in held if ns and ns >= _NEARLY_ALL * most]
+    if not inner:
+        return _Unrecorded(lost, silent, "", 0)
+    _, row, in_call = min(inner)
+    return _Unrecorded(lost, silent, brief(short_place(rank_trace.names[rank_trace.name[row]])), in_call)
+
+
+def _open(rank_trace: RankTrace, chosen: npt.NDArray[np.generic]) -> Intervals:
+    return Intervals.union(rank_trace.start[chosen], rank_trace.end[chosen])

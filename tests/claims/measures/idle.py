@@ -197,12 +197,18 @@ def _is_shown(job: Job, stated: Stated) -> str:
 
 
 def _open_on(rank: PlainRank, cause: str, wanted: Callable[[Record], object]) -> float:
-    """For how much (%) of the idle time of a cause the thread that launches next has such an event open."""
+    """For how much (%) of the idle time of a cause the thread that launches next has such an event open.
+
+    While it has no call open, any other thread that launches may have one.
+    """
     found, open_ = idle_of(rank, cause), of_threads(rank, wanted)
+    calls = of_threads(rank, lambda each: each.category in CALLS)
+    anywhere = union(window for thread in launching(rank) for window in open_[thread])
+    seen = {thread: union([*open_[thread], *subtract(anywhere, calls[thread])]) for thread in launching(rank)}
     inside = sum(
-        length(overlap(open_[piece.thread], (piece.start, piece.end)))
+        length(overlap(seen[piece.thread], (piece.start, piece.end)))
         for piece in found
-        if piece.thread in open_
+        if piece.thread in seen
     )
     return 100.0 * inside / max(sum(piece.end - piece.start for piece in found), 1)
 

@@ -8,8 +8,9 @@ from statistics import mean
 
 import pandas as pd
 
-from tests.claims.job import Job
+from tests.claims.job import Job, PlainRank, Window, length, overlap
 from tests.claims.measures.activity import at_most, between
+from tests.claims.measures.idle import CALLS, of_threads
 from tests.claims.measures.slower_work import equal_work
 from tests.claims.registry import Stated, check
 
@@ -58,11 +59,37 @@ def replayed_rank(job: Job, stated: Stated) -> str:
 
 @check("untrusted_replay")
 def untrusted_replay(job: Job, stated: Stated) -> str:
-    """A share in the reason is a share; that nothing is recorded is seen."""
+    """A share in the reason is a share; a thread is that long in the call that is named, and in none."""
+    rank = job.ranks[stated.ranks[0]]
     if "no device work" in stated.value:
-        return "it has device work" if job.ranks[stated.ranks[0]].work else ""
+        return "it has device work" if rank.work else ""
+    named = re.match(r"for ([\d.]+) % of its time the host .* in one call \((.+?)…?\)", stated.value)
+    silent = re.search(r"for ([\d.]+) % (?:of its time )?nothing is recorded", stated.value)
+    threads = of_threads(rank, lambda each: each.category in CALLS).values()
+    calls = [each for each in rank.events if named and named[2] in each.name]
+    faults = []
+    for whole in _recorded(rank):
+        ns = whole[1] - whole[0]
+        inside = max((length(overlap([each.window], whole)) for each in calls), default=0)
+        without = sum(ns - length(overlap(each, whole)) for each in threads)
+        if named and float(named[1]) > 101.0 * inside / ns:
+            faults.append(f"no call of {named[2]} is that long")
+        elif silent and float(silent[1]) > 101.0 * without / ns:
+            faults.append(f"the threads are in no call for {100.0 * without / ns:.3g} %")
+        else:
+            break
+    else:
+        return faults[0]
     shares = [float(share) for share in re.findall(r"([\d.]+) %", stated.value)]
     return "" if all(share >= 0 for share in shares) else f"{stated.value} is no reason"
+
+
+def _recorded(rank: PlainRank) -> list[Window]:
+    """From the first event on, or from the first that puts work on the device."""
+    launches = [call for work in rank.work if (call := rank.launch(work)) is not None]
+    until = max(each.end for each in [*rank.work, *(each for each in rank.events if each.category in CALLS)])
+    begins = {min(each.start for each in some) for some in (rank.events, launches) if some}
+    return [(begin, until) for begin in sorted(begins)]
 
 
 between(1, 10_000, "changes")

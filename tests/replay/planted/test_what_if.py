@@ -62,7 +62,7 @@ def test_a_recording_that_nothing_changes_stays_as_it_was(name: str, opened: Ope
     assert quality["exact_error_ns"] == 0
     assert quality["trusted"] == (name not in UNTRUSTED), quality["reason"]
     if name in UNTRUSTED:
-        with pytest.raises(MissingDataError, match="miss the recorded time"):
+        with pytest.raises(MissingDataError, match="simulated without changes"):
             analysis.what_if(trace, [])
         return
     frame = analysis.what_if(trace, [])

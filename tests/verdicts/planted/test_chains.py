@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.sections import OPEN
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.devices import H100, opened, operator
 from tests.verdicts.planted.host_program import US, Program
 
@@ -103,3 +105,45 @@ def test_nothing_is_said_without_shapes(tmp_path: Path) -> None:
     rows = overview(opened(tmp_path, build(), H100))
     gaps = rows.loc[rows["severity"] == OPEN, "text"]
     assert any("which kernels could be one" in gap and "no shapes of operators" in gap for gap in gaps)
+
+
+def with_a_host(host_us: int, beside_us: int = 0, kernels_us: int = 1000) -> Program:
+    """A product and a chain of three, each of which takes the host so long; and work on another stream."""
+    program = Program()
+    for number in STEPS:
+        with program.step(number):
+            if beside_us:
+                program.launch(beside_us * US, "beside", stream=20)
+            for name, shapes, kernel, us in (
+                ("aten::mm", (BIG, BIG), GEMM, 2000),
+                *((name, shapes, kernel, kernels_us) for name, shapes, _, kernel in (SCALE, ADD, ACTIVATE)),
+            ):
+                with operator(program, name, *shapes):
+                    program.silence(host_us * US)
+                    program.launch(us * US, kernel)
+            program.synchronise()
+    return program
+
+
+def test_a_host_that_limits_after_fusing_is_said(tmp_path: Path) -> None:
+    """The saving is that of the program itself with shorter kernels, and without the host it is the cost."""
+    before = with_a_host(1200)
+    trace = opened(tmp_path, before, H100)
+    frame = overview(trace)
+    (row,) = frame[frame["topic"] == "pointwise_chains"].to_dict("records")
+    saved = 1.0 - with_a_host(1200, kernels_us=round(1000 * 3 / 7)).now / before.now
+    assert row["saving_pct"] == pytest.approx(100 * saved, abs=2)
+    assert row["saving_pct"] < 0.8 * row["share_pct"]
+    assert "That is less than the cost: the job is CPU-bound then." in row["saving"]
+    (claim,) = (each for each in json.loads(row["claims"]) if each["measure"] == "saving_without_cpu")
+    free = 1.0 - with_a_host(0, kernels_us=round(1000 * 3 / 7)).now / with_a_host(0).now
+    assert claim["value"] == pytest.approx(100 * free * with_a_host(0).now / before.now, abs=2)
+    assert not list(map(str, faults_of(trace, frame)))
+    halved = frame.assign(claims=frame["claims"].str.replace(str(claim["value"]), str(row["saving_pct"] / 2)))
+    assert "saving_without_cpu" in {fault.measure for fault in faults_of(trace, halved)}
+
+
+@pytest.mark.parametrize("program", [with_a_host(100), with_a_host(100, beside_us=4800)])
+def test_a_host_that_does_not_limit_is_not_named(tmp_path: Path, program: Program) -> None:
+    row = told(tmp_path, program)
+    assert row is not None and "CPU" not in row["saving"]

@@ -92,3 +92,44 @@ def test_without_launches_nothing_is_said_of_graphs(tmp_path: Path) -> None:
     program.events = [event for event in program.events if event["name"] != "cudaGraphLaunch"]
     texts = overview(program.open(tmp_path))["text"]
     assert not texts.str.contains("replays of graphs").any()
+
+
+def small_kernels(program: Program, ns: int = 4 * US) -> None:
+    """Queued in time, and about as short as the way from one to the next."""
+    program.launch(200 * US)
+    for _ in range(100):
+        program.launch(ns, call=US)
+
+
+def in_a_graph(program: Program) -> None:
+    program.launch(200 * US)
+    program.replay(100, 4 * US)
+
+
+def beside_a_graph(program: Program) -> None:
+    small_kernels(program)
+    program.replay(10, 50 * US)
+
+
+@pytest.mark.parametrize(
+    ("body", "saving"),
+    [
+        (small_kernels, "Simulated with runs of short kernels as graphs"),
+        (in_a_graph, "most of it lies in graphs that are replayed already."),
+        (beside_a_graph, "the program replays graphs already"),
+    ],
+)
+def test_graphs_are_no_advice_where_they_are_replayed(
+    body: Callable[[Program], None], saving: str, tmp_path: Path
+) -> None:
+    trace = steps(body).open(tmp_path)
+    frame = overview(trace)
+    found = frame[frame["topic"] == "tiny_kernels"]
+    assert not list(map(str, faults_of(trace, found)))
+    (row,) = found.to_dict("records")
+    assert saving in row["saving"]
+    without = body is small_kernels
+    assert ("as graphs" in row["saving"]) is without is bool(row["risk"])
+    assert ("inside replays of graphs" in row["text"]) is (body is in_a_graph)
+    shown = " ".join(frame[["text", "saving", "suggestion", "risk", "needs"]].to_numpy().ravel())
+    assert without or "CUDA graphs" not in shown

@@ -12,8 +12,10 @@ import pytest
 from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.host_rules import RULES
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import Event, event, job, write
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US, Program
 
 STEPS = range(1, 7)
@@ -230,6 +232,74 @@ def test_operators_of_the_threads_that_communicate_are_no_sign_of_a_device(tmp_p
     program = reducing()
     program.events += [event("cpu_op", "aten::add_", 100 * US + at * 2 * US, US, tid=9) for at in range(1000)]
     assert "host_collectives" in told(tmp_path, program)
+
+
+def sending(own_ns: int, nested: bool = True) -> Program:
+    """Each step receives for 3 ms, and sends for so long, around that or after it."""
+
+    def exchange(program: Program, number: int) -> None:
+        if nested:
+            with program.inside("cpu_op", "gloo:send"):
+                program.operator("gloo:recv", 3 * MS)
+                program.silence(own_ns)
+        else:
+            program.operator("gloo:recv", 3 * MS)
+            program.operator("gloo:send", own_ns)
+
+    return steps(exchange)
+
+
+@pytest.mark.parametrize(
+    ("own_ns", "nested", "longest"),
+    [
+        (MS, True, "gloo:recv"),
+        (4 * MS, True, "gloo:send"),
+        (MS, False, "gloo:recv"),
+        (4 * MS, False, "gloo:send"),
+    ],
+)
+def test_what_a_send_holds_is_not_its_own_time(
+    tmp_path: Path, own_ns: int, nested: bool, longest: str
+) -> None:
+    trace = opened(tmp_path, sending(own_ns, nested))
+    frame = overview(trace)
+    (row,) = frame[frame["topic"] == "host_collectives"].to_dict("records")
+    assert f"longest for {longest}." in row["text"]
+    assert not list(map(str, faults_of(trace, frame)))
+    swapped = {"gloo:recv": "gloo:send", "gloo:send": "gloo:recv"}[longest]
+    assert faults_of(trace, frame.assign(claims=frame["claims"].str.replace(longest, swapped)))
+
+
+def joining(first_ns: int, late: bool) -> Program:
+    """A rank that joins the first of two collectives 12 ms late, or waits for that one; it takes so long."""
+
+    def exchange(program: Program, number: int) -> None:
+        program.operator("aten::sort", 12 * MS * late + US)
+        waits = 0 if late else 12 * MS
+        for name, waiting, ns in (("gloo:all_reduce", waits, first_ns), ("gloo:broadcast", 0, 2 * MS)):
+            program.operator("c10d::call", CALL)
+            program.events.append(event("user_annotation", name, program.now, waiting + ns, tid=9))
+            program.silence(waiting + ns + 20 * US)
+
+    return steps(exchange)
+
+
+@pytest.mark.parametrize(("first_ns", "longest"), [(MS, "gloo:broadcast"), (3 * MS, "gloo:all_reduce")])
+def test_waiting_for_a_late_rank_is_not_the_time_of_a_collective(
+    tmp_path: Path, first_ns: int, longest: str
+) -> None:
+    trace = opened(tmp_path, joining(first_ns, False), joining(first_ns, True))
+    frame = overview(trace)
+    assert f"longest for {longest}." in frame.set_index("topic").loc["host_collectives", "text"]
+    assert not list(map(str, faults_of(trace, frame)))
+    by_topic = {row["topic"]: row for _, row in frame.iterrows()}
+    straggler, own = (
+        places_of(trace, by_topic[topic], "x", "host")[0] for topic in ("host_straggler", "host_collectives")
+    )
+    assert straggler.label == "12.0 ms: rank 0 waits for rank 1"
+    assert (straggler.rank, straggler.end_ns - straggler.start_ns) == (0, 12 * MS)
+    assert own.end_ns - own.start_ns <= max(first_ns, 2 * MS) + 2 * CALL
+    assert own.end_ns <= straggler.start_ns or straggler.end_ns <= own.start_ns
 
 
 # -- signs of a device ---------------------------------------------------------------------------------

@@ -346,6 +346,16 @@ def once_in_a_step() -> Program:
     return program
 
 
+def clears_a_cache(program: Program, number: int) -> None:
+    """A region of the user's that ends before the next launch, and holds a call for a fifth of its time."""
+    for _ in range(5):
+        with program.inside("user_annotation", "clear_cache"):
+            program.silence(120 * US)
+            program.operator("aten::empty", 30 * US)
+        program.launch(50 * US)
+    busy(program, 10)
+
+
 def says_nothing(program: Program, number: int) -> None:
     for _ in range(10):
         program.silence(100 * US)
@@ -573,7 +583,7 @@ CASES = {
     "host late": Case(
         loop(host_late),
         "idle_host",
-        words=("mostly in aten::slow_op", "Look at aten::slow_op first", "CUDA graphs"),
+        words=("late, in aten::slow_op", "Look at aten::slow_op first", "CUDA graphs"),
     ),
     "host ahead": Case(loop(lambda program, _: busy(program)), "compute_bound", never=("launches too late",)),
     "compiled code, host late": Case(
@@ -615,7 +625,7 @@ CASES = {
         "values_read_back",
         words=("10 times (aten::item)",),
         texts=(
-            "mostly in route",
+            "late, in route (",
             " of it after the host had waited in aten::item until the device had nothing left to do",
             "Look at aten::item: the host cannot be ahead",
             "Look at route first",
@@ -660,29 +670,29 @@ CASES = {
     "allocation in every step": Case(
         loop(allocates_in_every_step),
         "idle_host",
-        words=("mostly in cudaMalloc", "empty_cache()"),
+        words=("late, in cudaMalloc", "empty_cache()"),
         never=("tart-up", "torch.compile"),
     ),
     "frees in every step": Case(
         loop(frees_in_every_step),
         "sync_calls",
-        words=("mostly in cudaFree", "cudaFree waits for all", "empty_cache()"),
+        words=("call, in cudaFree", "cudaFree waits for all", "empty_cache()"),
         never=(".item()",),
     ),
     "an optimizer on the host": Case(
         loop(steps_on_the_host(4 * MS)),
         "idle_host",
-        words=("mostly in CPUAdam", "the host launches nothing", "in another thread or process"),
+        words=("late, in CPUAdam", "the host launches nothing", "in another thread or process"),
         never=("torch.compile", "foreach=True"),
     ),
     "an optimizer on the host, in small pieces": Case(
         loop(steps_on_the_host(4 * MS, pieces=20)),
         "idle_host",
-        words=("mostly in CPUAdam", "fused=True or foreach=True", "torch.compile"),
+        words=("late, in CPUAdam", "fused=True or foreach=True", "torch.compile"),
         never=("in another thread",),
     ),
     "host with an annotation": Case(
-        loop(logs), "idle_host", words=("mostly in log_metrics",), never=("recorded nothing", "Mark what")
+        loop(logs), "idle_host", words=("late, in log_metrics",), never=("recorded nothing", "Mark what")
     ),
     "capture": Case(captures, "graph_capture", words=("50 of 53 launches", "do not run"), never=("idle 9",)),
     "capture of a little": Case(loop(captures_a_little), "compute_bound", never=("captured",)),
@@ -708,6 +718,12 @@ CASES = {
         "idle_host",
         words=("recorded nothing", "with_stack=True"),
         never=("torch.compile",),
+    ),
+    "host with a region and few calls": Case(
+        loop(clears_a_cache),
+        "idle_host",
+        words=("late, in clear_cache (", "% of it where the host recorded no call", "Look at clear_cache. "),
+        never=("recorded nothing",),
     ),
     "host without records, with stacks": Case(
         loop(says_nothing_with_stacks), "idle_host", words=("recorded nothing", "record_function")
