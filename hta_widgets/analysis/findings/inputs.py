@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -22,7 +22,9 @@ from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
+from hta_widgets.analysis.findings.finding import WARNING_PCT
 from hta_widgets.analysis.findings.pauses import Paused, paused
+from hta_widgets.analysis.findings.shared_time import SharedTime, late_entry, lengths_apart, shared_time
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
@@ -87,12 +89,14 @@ class Inputs:
         settled_ns: when start-up is over, where what follows is judged alone, as no steps are marked.
         contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
+        shared: what is judged where the recordings of ranks differ; None where they do not.
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace, self.asked = trace, scope
         self._of_ranks: dict[Asked, dict[int, Any]] = {}
         self._withheld: dict[VetoedClaim, WithheldError | None] = {}
+        self.shared: SharedTime | None = None
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and not self.steps["known"].eq("guessed").any()
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -127,7 +131,7 @@ class Inputs:
                 self.left_out = list(
                     zip(starting["rank"].tolist(), starting["iteration"].tolist(), strict=True)
                 )
-            scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
+            scope = self._alike(scope, complete, steady or sorted(set(complete["iteration"])))
         self.settled_ns: int | None = None
         if scope == Scope(ranks=scope.ranks):
             scope = self._without_edges(scope)
@@ -140,6 +144,73 @@ class Inputs:
         if claim not in self._withheld:
             self._withheld[claim] = withheld(self.trace, self.scope, claim)
         return self._withheld[claim]
+
+    def _alike(self, scope: Scope, complete: pd.DataFrame, steps: list[int]) -> Scope:
+        """These steps, without the first, or its begin, if ranks enter it apart, of ranks with like steps."""
+        ranks = sorted(set(complete["rank"].tolist()))
+        if len(ranks) > 1 and self.trace.clock.method != "start":
+            first = self._begins(ranks, steps[0])
+            if len(steps) > 1:
+                later = complete[complete["iteration"].isin(steps[1:])]
+                second = self._begins(ranks, steps[1])
+                self.shared = late_entry(steps[0], first, second, float(later["dur_ns"].median()))
+                steps = steps[1:] if self.shared else steps
+            else:
+                self.shared = self._of_only_step(steps[0], first)
+                if self.shared:
+                    return replace(scope, window_ns=self.shared.window_ns)
+        chosen = complete[complete["iteration"].isin(steps) & ~complete["open"]]
+        lengths = {
+            int(str(rank)): round(ns) for rank, ns in chosen.groupby("rank")["dur_ns"].median().items()
+        }
+        if apart := lengths_apart(lengths):
+            self.shared = SharedTime(apart=apart, lengths=lengths)
+        return replace(scope, ranks=self._without(apart, scope), iterations=tuple(steps))
+
+    def _begins(self, ranks: list[int], step: int) -> dict[int, int]:
+        """When the host of each rank begins a step."""
+        frames = {rank: self.trace.rank(rank).iterations for rank in ranks}
+        found = {
+            rank: frame.loc[frame["iteration"] == step, "host_start_ns"] for rank, frame in frames.items()
+        }
+        return {rank: int(begin.iloc[0]) for rank, begin in found.items() if len(begin)}
+
+    def _of_only_step(self, step: int, begins: Mapping[int, int]) -> SharedTime | None:
+        """The part of it that is judged if ranks enter it apart."""
+        windows = {rank: self.trace.rank(rank).windows(Scope(iterations=(step,))) for rank in begins}
+        works = {rank: (begins[rank], int(own[-1, 1])) for rank, own in windows.items() if len(own)}
+        if len(works) < 2:
+            return None
+        shared = shared_time(works, works, self._work_in, self._exchange_at, WARNING_PCT)
+        return replace(shared, step=step) if shared and shared.late else None
+
+    def _work_in(self, rank: int, begin: int, end: int) -> int:
+        """How much device work starts between two times."""
+        return self.of(rank, _work_in, begin, end)
+
+    def _exchange_at(self, rank: int, at: int) -> int:
+        """When the communication ends that runs at a time; that time if none runs."""
+        return self.of(rank, _exchange_at, at)
+
+    def _without(self, apart: Mapping[int, int], scope: Scope) -> tuple[int, ...] | None:
+        if not apart:
+            return scope.ranks
+        return tuple(rank for rank in self.trace.ranks_of(scope) if rank not in apart)
+
+    def _compared(self, scope: Scope, spans: Mapping[int, tuple[int, int]]) -> Scope:
+        """Of ranks without marked steps, the time that they share if their recordings differ."""
+        if len(spans) < 2:
+            return scope
+        if self.trace.clock.method == "start":
+            lengths = {rank: end - begin for rank, (begin, end) in spans.items()}
+            apart = lengths_apart(lengths)
+            self.shared = SharedTime(apart=apart, lengths=lengths) if apart else None
+        else:
+            recorded = {rank: self.of(rank, _calls) or span for rank, span in spans.items()}
+            self.shared = shared_time(spans, recorded, self._work_in, self._exchange_at)
+        if self.shared is None:
+            return scope
+        return replace(scope, ranks=self._without(self.shared.apart, scope), window_ns=self.shared.window_ns)
 
     def _without_edges(self, scope: Scope) -> Scope:
         """Where no steps are marked: what follows start-up, if that is much; of hosts alone, all their calls.
@@ -155,7 +226,7 @@ class Inputs:
             window = min(begin for begin, _ in calls), max(end for _, end in calls)
             return replace(scope, window_ns=window) if window[0] < window[1] else scope
         if not self.start_up or set(spans) != set(ranks):
-            return scope
+            return self._compared(scope, spans)
         started = {
             rank: self.start_up[rank].idle.clip(*span)
             for rank, span in spans.items()
@@ -164,7 +235,7 @@ class Inputs:
         whole = sum(end - begin for begin, end in spans.values())
         ended = [int(idle.end.max()) for idle in started.values() if len(idle)]
         if not ended or 100.0 * sum(idle.length for idle in started.values()) < MUCH_START_UP_PCT * whole:
-            return scope
+            return self._compared(scope, spans)
         settled = max(ended)
         for rank, (begin, end) in spans.items():
             work = self.trace.rank(rank)
@@ -412,7 +483,7 @@ class Inputs:
             return "the time after start-up"
         if self.open_ended:
             return "the recorded work"
-        return "step time" if self.announced else "the time"
+        return "step time" if self.announced and not (self.shared and self.shared.window_ns) else "the time"
 
     def is_it_always(self) -> str:
         """The advice to begin with where too few steps are marked to tell a rank that is slow from chance."""
@@ -454,6 +525,18 @@ def _calls(inputs: Inputs, rank: int) -> tuple[int, int] | None:
     rank_trace = inputs.trace.rank(rank)
     rows = rank_trace.event_class != EventClass.OTHER
     return (int(rank_trace.start[rows].min()), int(rank_trace.end[rows].max())) if rows.any() else None
+
+
+def _work_in(inputs: Inputs, rank: int, begin: int, end: int) -> int:
+    rank_trace = inputs.trace.rank(rank)
+    start = rank_trace.start[rank_trace.is_device]
+    return int(np.count_nonzero((start >= begin) & (start < end)))
+
+
+def _exchange_at(inputs: Inputs, rank: int, at: int) -> int:
+    rank_trace = inputs.trace.rank(rank)
+    rows = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
+    return int(rank_trace.end[rows & (rank_trace.start <= at)].max(initial=at))
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

@@ -26,6 +26,7 @@ from hta_widgets.analysis.findings.rule import (
 )
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.savings import may_save, with_savings
+from hta_widgets.analysis.findings.shared_time import different_recordings
 from hta_widgets.analysis.findings.withheld import WithheldError
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -71,7 +72,8 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     answer, never the others.
     """
     starting, earlier = start_up(inputs), earlier_work(inputs)
-    found = [each for each in (outside(inputs, earlier), starting, earlier) if each and each.finding.severity]
+    first = (different_recordings(inputs), outside(inputs, earlier), starting, earlier)
+    found = [each for each in first if each and each.finding.severity]
     withheld = why_withheld(inputs, starting.finding if starting else None)
     if inputs.trace.exceeds_memory and not withheld:
         inputs.ask_ahead(rule.judge for rule in RULES)
@@ -108,9 +110,9 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     no_cause, no_saving = inputs.withheld("idle_causes"), inputs.withheld("savings")
     if no_saving and any(may_save(each) for each in found):
         lacking.setdefault((_lack(no_saving), no_saving.remedy), []).append(SAVING_QUESTION)
-    first = _lack(no_cause) if no_cause and no_saving else ""
+    leading = _lack(no_cause) if no_cause and no_saving else ""
     gaps = [
-        _open(questions, lack, remedy, leads=lack == first) for (lack, remedy), questions in lacking.items()
+        _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}

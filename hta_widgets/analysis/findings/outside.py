@@ -89,7 +89,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
     judged = "what is judged"
-    if inputs.announced and inputs.settled_ns is None:
+    if inputs.judged and inputs.settled_ns is None and inputs.scope.window_ns is None:
         judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
     headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     where = NOTHING_SAID

@@ -200,7 +200,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
 
 
 def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None) -> str:
-    judged, ranks = inputs.scope, trace.ranks_of(scope)
+    judged, ranks = inputs.scope, trace.ranks_of(inputs.scope)
     every = max(trace.job_size or 0, len(trace.ranks))
     if len(ranks) == every:
         who = "1 rank" if every == 1 else f"all {every:,} ranks"

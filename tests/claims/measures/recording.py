@@ -217,6 +217,11 @@ def start_up_in(job: Job, stated: Stated) -> str:
     return f"{wrong} are judged, or none" if wrong else ""
 
 
+@check("left_out_step")
+def left_out_step(job: Job, stated: Stated) -> str:
+    return start_up_in(job, stated)  # type: ignore[no-any-return]
+
+
 @check("earliest_step")
 def earliest_step(job: Job, stated: Stated) -> str:
     """No other step of the rank begins before."""
@@ -288,6 +293,65 @@ def outside(job: Job, stated: Stated) -> str:
 def judged_time(job: Job, stated: Stated) -> str:
     """The longest of the ranks."""
     return close(stated, max(rank.judged_ns for rank in job.ranks.values()), 0.01)
+
+
+# Ranks that are recorded differently
+
+
+def begins(job: Job) -> dict[int, int]:
+    """When each rank begins to record."""
+    return {
+        number: min(each.start for each in rank.events if each.category != "trace")
+        for number, rank in job.recorded.items()
+    }
+
+
+def entries(job: Job, step: int) -> dict[int, int]:
+    """When the host of each rank begins a step."""
+    frame = job.trace.iterations[job.trace.iterations["iteration"] == step]
+    return dict(zip(frame["rank"].tolist(), frame["host_start_ns"].tolist(), strict=True))
+
+
+@check("recorded_late")
+@check("recorded_later")
+def late_beginning(job: Job, stated: Stated) -> str:
+    """Later than the first: these ranks most of all."""
+    begin = entries(job, stated.about["step"]) if "step" in stated.about else begins(job)
+    later = {rank: at - min(begin.values()) for rank, at in begin.items()}
+    if stated.unit == "ns":
+        return close(stated, max(later[rank] for rank in stated.ranks), 0.001, 2_000.0)
+    others = max((ns for rank, ns in later.items() if rank not in stated.value), default=0)
+    wrong = [rank for rank in stated.value if later[rank] < max(others, 1)]
+    return f"{wrong} begin no later than others" if wrong else ""
+
+
+def own_time(job: Job, rank: int) -> int:
+    """How long the median judged step of a rank is; without any, its device work from first to last."""
+    if not job.announced:
+        begin, end = job.recorded[rank].extent
+        return end - begin
+    spans = [span for (of, step), span in step_times(job).items() if of == rank and step in job.steps]
+    return round(median(end - begin for begin, end in spans))
+
+
+@check("unlike_ranks")
+def unlike_ranks(job: Job, stated: Stated) -> str:
+    """Their times and those of the longest are apart by half and more."""
+    both = [[own_time(job, rank) for rank in ranks] for ranks in (stated.value, stated.about["others"])]
+    least, most = sorted(both, key=max)
+    return "" if 1.5 * max(least) <= 1.001 * max(most) else f"they take {both} ns"
+
+
+@check("longest_time")
+def longest_time(job: Job, stated: Stated) -> str:
+    return close(stated, max(own_time(job, rank) for rank in stated.ranks), 0.01)
+
+
+@check("shortest_work")
+@check("longest_work")
+def span_of_work(job: Job, stated: Stated) -> str:
+    spans = [own_time(job, rank) for rank in job.recorded]
+    return close(stated, min(spans) if stated.measure == "shortest_work" else max(spans), 0.001)
 
 
 # Steps
