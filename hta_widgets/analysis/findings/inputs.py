@@ -62,6 +62,8 @@ MUCH_START_UP_PCT: Final = 33.0
 """A recording of which start-up takes less is judged as a whole, start-up apart."""
 # What follows start-up is judged alone if it is this part of the time of each rank, with so much work.
 _SETTLED, _SETTLED_WORK = 0.2, 20
+# Calls that may wait, as the recording begins, for work that was launched before it.
+_MAY_WAIT = re.compile("Synchronize|Memcpy|Memset")
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -87,6 +89,7 @@ class Inputs:
         open_ended: when the judged steps ended is not recorded: shares are of their recorded work.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
         settled_ns: when start-up is over, where what follows is judged alone, as no steps are marked.
+        worked: rank -> from its start-up or first device work to its last, where start-up takes much of that.
         contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
         shared: what is judged where the recordings of ranks differ; None where they do not.
@@ -133,6 +136,7 @@ class Inputs:
                 )
             scope = self._alike(scope, complete, steady or sorted(set(complete["iteration"])))
         self.settled_ns: int | None = None
+        self.worked: dict[int, tuple[int, int]] = {}
         if scope == Scope(ranks=scope.ranks):
             scope = self._without_edges(scope)
         self.scope = scope
@@ -227,23 +231,38 @@ class Inputs:
             return replace(scope, window_ns=window) if window[0] < window[1] else scope
         if not self.start_up or set(spans) != set(ranks):
             return self._compared(scope, spans)
+        worked = {rank: (self._begun(rank, begin), end) for rank, (begin, end) in spans.items()}
         started = {
             rank: self.start_up[rank].idle.clip(*span)
-            for rank, span in spans.items()
+            for rank, span in worked.items()
             if rank in self.start_up
         }
-        whole = sum(end - begin for begin, end in spans.values())
+        whole = sum(end - begin for begin, end in worked.values())
         ended = [int(idle.end.max()) for idle in started.values() if len(idle)]
         if not ended or 100.0 * sum(idle.length for idle in started.values()) < MUCH_START_UP_PCT * whole:
             return self._compared(scope, spans)
-        settled = max(ended)
+        settled, last = max(ended), max(end for _, end in spans.values())
+        self.worked = worked
         for rank, (begin, end) in spans.items():
-            work = self.trace.rank(rank)
-            after = work.is_device & (work.start >= settled)
-            if end - settled < _SETTLED * (end - begin) or int(after.sum()) < _SETTLED_WORK:
-                return scope
+            enough = self._work_in(rank, settled, last) >= _SETTLED_WORK
+            if end - settled < _SETTLED * (end - begin) or not enough:
+                first = min(begin for begin, _ in worked.values())
+                return scope if worked == spans else replace(scope, window_ns=(first, last))
         self.settled_ns = settled
-        return replace(scope, window_ns=(settled, max(end for _, end in spans.values())))
+        return replace(scope, window_ns=(settled, last))
+
+    def _begun(self, rank: int, first: int) -> int:
+        """When start-up begins that goes on until the first device work, mostly in its calls; else then."""
+        rank_trace, calls = self.trace.rank(rank), self.start_up[rank].calls if rank in self.start_up else []
+        rows = [
+            call.row
+            for call in calls
+            if rank_trace.start[call.row] < first
+            and not (call.kind == "driver" and _MAY_WAIT.search(call.about))
+        ]
+        begin = min((int(rank_trace.start[row]) for row in rows), default=first)
+        inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows]).clip(begin, first)
+        return begin if 2 * inside.length >= first - begin else first
 
     def _chosen_steps(self, iterations: tuple[int, ...]) -> pd.DataFrame:
         return self.steps[self.steps["iteration"].isin(iterations)]

@@ -73,11 +73,11 @@ class _Ends(NamedTuple):
 
 def _ends(inputs: Inputs, rank: int) -> _Ends | None:
     rank_trace = inputs.trace.rank(rank)
-    windows = rank_trace.windows(Scope() if inputs.settled_ns is not None else inputs.scope)
+    windows = rank_trace.windows(inputs.scope)
     if not len(windows):
         return None
     begin, end = rank_trace.extent
-    first, last = int(windows[0, 0]), int(windows[-1, 1])
+    first, last = inputs.worked.get(rank, (int(windows[0, 0]), int(windows[-1, 1])))
     before, after = (Intervals.union([low], [max(low, high)]) for low, high in ((begin, first), (last, end)))
     found = _Ends(rank, end - begin, before, after)
     return found if found.apart.length >= max(_MOST * found.whole_ns, _LEAST_NS) else None

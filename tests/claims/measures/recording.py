@@ -153,14 +153,34 @@ def start_up_at_most(rank: PlainRank, about: dict[str, Any]) -> int:
 def start_up(job: Job, stated: Stated) -> str:
     """Idle time, and no more than all of it."""
     ranks = job.of(stated.ranks)
-    if stated.about.get("whole"):
-        idle = sum(rank.extent[1] - rank.extent[0] - length(rank.busy["any"]) for rank in ranks)
-        whole = sum(rank.extent[1] - rank.extent[0] for rank in ranks)
-        return at_most(stated, 100.0 * idle / whole if stated.unit == "%" else idle / len(ranks), 0.1)
+    if stated.about.get("whole"):  # before what is judged
+        spans = [(rank, (min(begun(rank)), rank.windows[0][0])) for rank in ranks]
+        idle = sum(length(subtract([own], rank.busy["any"])) for rank, own in spans)
+        return at_most(stated, idle / len(ranks))
     idle = sum(start_up_at_most(rank, {}) for rank in ranks)
     if stated.unit == "%":
         return at_most(stated, 100.0 * idle / sum(rank.judged_ns for rank in ranks), 0.1)
     return at_most(stated, idle / len(ranks))
+
+
+def begun(rank: PlainRank) -> list[int]:
+    """When what is recorded of the work may begin: with its first piece, or a long call before."""
+    threads = rank.all_threads.values()
+    long = [each.start for thread in threads for each in thread if each.dur >= 1_000_000]
+    return [rank.extent[0], *(start for start in long if start < rank.extent[0])]
+
+
+@check("start_up_until")
+@check("recorded_work")
+def recorded_work(job: Job, stated: Stated) -> str:
+    """From there to what is judged, or to the end."""
+    ranks = job.of(stated.ranks)
+    ends = [rank.windows[0][0] if stated.measure == "start_up_until" else rank.extent[1] for rank in ranks]
+    if stated.unit == "%" or len(ranks) > 1:
+        longest = sum(end - min(begun(rank)) for rank, end in zip(ranks, ends, strict=True))
+        return at_most(stated, 100.0 if stated.unit == "%" else longest / len(ranks))
+    times = [close(stated, ends[0] - begin, 0.001) for begin in begun(ranks[0])]
+    return "" if "" in times else times[0]
 
 
 def host_calls(job: Job, stated: Stated, names: Iterable[str]) -> list[Record]:
