@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.recording_rules import (
 )
 from hta_widgets.analysis.findings.rule import (
     FAULTS,
+    HOST_QUESTION,
     IDLE_QUESTION,
     MAIN_QUESTION,
     SAVING_QUESTION,
@@ -110,7 +111,11 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     no_cause, no_saving = inputs.withheld("idle_causes"), inputs.withheld("savings")
     if no_saving and any(may_save(each) for each in found):
         lacking.setdefault((_lack(no_saving), no_saving.remedy), []).append(SAVING_QUESTION)
-    leading = _lack(no_cause) if no_cause and no_saving else ""
+    of_host = any(each.rule.question == HOST_QUESTION for each in found)
+    if no_cause and of_host:  # the device was recorded, and its events were lost
+        for key in [key for key in lacking if key[0] == "The trace has no device events"]:
+            lacking.setdefault((_lack(no_cause), no_cause.remedy), []).extend(lacking.pop(key))
+    leading = _lack(no_cause) if no_cause and no_saving and not of_host else ""
     gaps = [
         _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
