@@ -22,7 +22,7 @@ from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
-from hta_widgets.analysis.findings.finding import WARNING_PCT
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.pauses import Paused, paused
 from hta_widgets.analysis.findings.shared_time import SharedTime, late_entry, lengths_apart, shared_time
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
@@ -203,11 +203,12 @@ class Inputs:
 
     def _compared(self, scope: Scope, spans: Mapping[int, tuple[int, int]]) -> Scope:
         """Of ranks without marked steps, the time that they share if their recordings differ."""
-        if len(spans) < 2:
+        lengths = {rank: end - begin for rank, (begin, end) in spans.items()}
+        begins = [begin for begin, _ in spans.values()]
+        apart = lengths_apart(lengths)
+        if not apart and 100.0 * (max(begins) - min(begins)) < NOTE_PCT * max(lengths.values()):
             return scope
         if self.trace.clock.method == "start":
-            lengths = {rank: end - begin for rank, (begin, end) in spans.items()}
-            apart = lengths_apart(lengths)
             self.shared = SharedTime(apart=apart, lengths=lengths) if apart else None
         else:
             recorded = {rank: self.of(rank, _calls) or span for rank, span in spans.items()}

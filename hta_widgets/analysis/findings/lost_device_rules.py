@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.core.intervals import Intervals
@@ -85,6 +86,8 @@ def _calls(inputs: Inputs, rank: int) -> HostCalls | None:
     runtime = rank_trace.event_class == EventClass.RUNTIME
     windows = rank_trace.windows(inputs.scope)
     if rank_trace.is_device.any() or not runtime.any() or not len(windows):
+        return None
+    if RANGE_CATEGORY in rank_trace.categories:  # counters: calls take as long as the profiler's replays
         return None
     judged = Intervals.union(windows[:, 0], windows[:, 1])
     wanted = np.flatnonzero(runtime | (rank_trace.event_class == EventClass.HOST_OP))

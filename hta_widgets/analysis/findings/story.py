@@ -225,6 +225,8 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
         said.append(f"step {steps[0]}" if scope.iterations else "1 step")
     elif inputs.announced and steps:
         said.append(counted(len(steps), "step"))
+    elif inputs.shared and inputs.shared.step is not None:
+        said.append(f"a part of step {inputs.shared.step}")
     else:
         said.append("no steps marked")
     if scope.streams:

@@ -11,6 +11,7 @@ import pytest
 from hta_widgets.analysis.findings import overview, sentence
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import event
 from tests.claims.checking import faults_of
 from tests.support import shared_input
 from tests.verdicts.planted.host_program import MS, US, Program
@@ -123,6 +124,13 @@ def test_without_any_call_to_a_device_it_abstains(tmp_path: Path) -> None:
     """Operators alone tell nothing of a device that may have been waited for."""
     program = lost(copies)
     program.events = [each for each in program.events if each["cat"] == "cpu_op"]
+    assert not TOPICS & set(overview(program.open(tmp_path))["topic"])
+
+
+def test_under_a_profiler_of_counters_it_abstains(tmp_path: Path) -> None:
+    """It replays kernel by kernel, and the calls of the host take as long."""
+    program = lost(copies)
+    program.events.append(event("cuda_profiler_range", "gemm", 100 * US, MS))
     assert not TOPICS & set(overview(program.open(tmp_path))["topic"])
 
 
