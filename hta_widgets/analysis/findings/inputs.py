@@ -252,14 +252,18 @@ class Inputs:
         self.settled_ns = settled
         return replace(scope, window_ns=(settled, last))
 
+    def cold_calls(self, rank: int) -> set[str]:
+        """Calls of the driver by which a rank starts up, and which do not wait for earlier work."""
+        calls = self.start_up[rank].calls if rank in self.start_up else []
+        return {call.about for call in calls if call.kind == "driver" and not _MAY_WAIT.search(call.about)}
+
     def _begun(self, rank: int, first: int) -> int:
         """When start-up begins that goes on until the first device work, mostly in its calls; else then."""
-        rank_trace, calls = self.trace.rank(rank), self.start_up[rank].calls if rank in self.start_up else []
+        rank_trace, cold = self.trace.rank(rank), self.cold_calls(rank)
         rows = [
             call.row
-            for call in calls
-            if rank_trace.start[call.row] < first
-            and not (call.kind == "driver" and _MAY_WAIT.search(call.about))
+            for call in (self.start_up[rank].calls if rank in self.start_up else [])
+            if rank_trace.start[call.row] < first and (call.kind != "driver" or call.about in cold)
         ]
         begin = min((int(rank_trace.start[row]) for row in rows), default=first)
         inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows]).clip(begin, first)

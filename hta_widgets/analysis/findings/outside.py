@@ -100,13 +100,15 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         )
         headline += ", while the profiler starts or ends"
     elif place:
+        starting = place in inputs.cold_calls(rank)
+        who = "The process starts up: the host" if starting else "The host"
         where = say(
-            " The host is in {place} for {time} of it.",
+            f" {who} is in {{place}} for {{time}} of it.",
             place=place_claim("apart_most_in", place, rank),
             time=Claim("apart_in_call", there_ns, "ns", "", ranks, {"call": place}),
         )
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
-        headline += f", {duration(there_ns)} of that in {doing}"
+        headline += f", {duration(there_ns)} of that {'start-up, ' * starting}in {doing}"
     text = say(
         "{apart} of {whole} recorded lie {side} {judged}.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),

