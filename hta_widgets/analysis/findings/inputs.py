@@ -161,15 +161,15 @@ class Inputs:
                 steps = steps[1:] if self.shared else steps
             else:
                 self.shared = self._of_only_step(steps[0], first)
-                if self.shared:
+                if self.shared and self.shared.window_ns:
                     return replace(scope, window_ns=self.shared.window_ns)
         chosen = complete[complete["iteration"].isin(steps) & ~complete["open"]]
         lengths = {
             int(str(rank)): round(ns) for rank, ns in chosen.groupby("rank")["dur_ns"].median().items()
         }
-        if apart := lengths_apart(lengths):
+        if not (self.shared and self.shared.apart) and (apart := lengths_apart(lengths)):
             self.shared = SharedTime(apart=apart, lengths=lengths)
-        return replace(scope, ranks=self._without(apart, scope), iterations=tuple(steps))
+        return replace(scope, ranks=self._without_apart(scope), iterations=tuple(steps))
 
     def _begins(self, ranks: list[int], step: int) -> dict[int, int]:
         """When the host of each rank begins a step."""
@@ -196,10 +196,10 @@ class Inputs:
         """When the communication ends that runs at a time; that time if none runs."""
         return self.of(rank, _exchange_at, at)
 
-    def _without(self, apart: Mapping[int, int], scope: Scope) -> tuple[int, ...] | None:
-        if not apart:
+    def _without_apart(self, scope: Scope) -> tuple[int, ...] | None:
+        if not (self.shared and self.shared.apart):
             return scope.ranks
-        return tuple(rank for rank in self.trace.ranks_of(scope) if rank not in apart)
+        return tuple(rank for rank in self.trace.ranks_of(scope) if rank not in self.shared.apart)
 
     def _compared(self, scope: Scope, spans: Mapping[int, tuple[int, int]]) -> Scope:
         """Of ranks without marked steps, the time that they share if their recordings differ."""
@@ -215,7 +215,7 @@ class Inputs:
             self.shared = shared_time(spans, recorded, self._work_in, self._exchange_at)
         if self.shared is None:
             return scope
-        return replace(scope, ranks=self._without(self.shared.apart, scope), window_ns=self.shared.window_ns)
+        return replace(scope, ranks=self._without_apart(scope), window_ns=self.shared.window_ns)
 
     def _without_edges(self, scope: Scope) -> Scope:
         """Where no steps are marked: what follows start-up, if that is much; of hosts alone, all their calls.
@@ -247,8 +247,10 @@ class Inputs:
         for rank, (begin, end) in spans.items():
             enough = self._work_in(rank, settled, last) >= _SETTLED_WORK
             if end - settled < _SETTLED * (end - begin) or not enough:
-                first = min(begin for begin, _ in worked.values())
-                return scope if worked == spans else replace(scope, window_ns=(first, last))
+                lengths = {rank: end - begin for rank, (begin, end) in worked.items()}
+                if worked == spans and not lengths_apart(lengths):
+                    return scope
+                return replace(scope, window_ns=(min(begin for begin, _ in worked.values()), last))
         self.settled_ns = settled
         return replace(scope, window_ns=(settled, last))
 

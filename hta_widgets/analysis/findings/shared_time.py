@@ -20,6 +20,7 @@ Span = tuple[int, int]
 
 UNLIKE: Final = 1.5
 """Times of ranks that differ by this factor are not averaged."""
+_MOST: Final = 0.5
 # Less work of a rank says nothing about it.
 _ENOUGH_WORK: Final = 3
 _RULE: Final = Rule(
@@ -77,12 +78,18 @@ def shared_time(
     }
     if not late and not lengths_apart(lengths):
         return None
+    waiting = False
     if late:  # those that wait for the first work go on together after it
-        begin = max(works[rank][0] for rank in late)
-        begin = max(exchange_at(rank, begin) for rank in works)
+        joined = max(works[rank][0] for rank in late)
+        begin = max(exchange_at(rank, joined) for rank in works)
+        waiting = begin > joined
     end = min([end, *(last for _, last in recorded.values() if end - last >= least)])
-    if all(work_in(rank, begin, end) >= _ENOUGH_WORK for rank in works):
+    enough = all(work_in(rank, begin, end) >= _ENOUGH_WORK for rank in works)
+    if enough and (late or end - begin >= _MOST * max(lengths.values())):
         return SharedTime((begin, end), late, lengths=lengths)
+    if waiting:  # the work of those that began before is hardly more than the wait
+        apart = {rank: ns for rank, ns in lengths.items() if rank not in late}
+        return SharedTime(late=late, apart=apart, lengths=lengths)
     return SharedTime(apart=apart, lengths=lengths) if (apart := lengths_apart(lengths)) else None
 
 
@@ -117,10 +124,10 @@ def different_recordings(inputs: Inputs) -> Found | None:
     shared = inputs.shared
     if shared is None:
         return None
-    if shared.apart:
-        text, headline = _apart(shared)
-    elif shared.late:
+    if shared.late:
         text, headline = _late(shared)
+    elif shared.apart:
+        text, headline = _apart(shared)
     else:
         text, headline = _same_time(shared)
     finding = Finding(
@@ -170,7 +177,14 @@ def _late(shared: SharedTime) -> tuple[Text, str]:
         subject, later = replace(subject, about=about), replace(later, about=about)
         began = f"enter{s} the first step"
     said = say(f"{{who}} {began} {up_to}{{later}} after the others.", who=subject, later=later)
-    if shared.window_ns is None:
+    if shared.apart:
+        apart = tuple(sorted(shared.apart))
+        said += say(
+            " What is recorded of {apart} is little but the wait for that, and not judged: the job does not "
+            "lose it.",
+            apart=Claim("not_judged_ranks", apart, "ranks"),
+        )
+    elif shared.window_ns is None:
         step = Claim("left_out_step", (shared.step or 0,), "steps")
         said += say(
             " The cause lies before the recording: step {step} is left out of what is said here.", step=step

@@ -360,6 +360,12 @@ def own_time(job: Job, rank: int) -> int:
     return round(median(end - begin for begin, end in spans))
 
 
+@check("not_judged_ranks")
+def not_judged_ranks(job: Job, stated: Stated) -> str:
+    others = tuple(sorted(set(job.recorded) - set(job.ranks)))
+    return "" if stated.value == others else f"ranks {others} are not judged"
+
+
 @check("unlike_ranks")
 def unlike_ranks(job: Job, stated: Stated) -> str:
     """Their times and those of the longest are apart by half and more."""

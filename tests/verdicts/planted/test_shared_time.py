@@ -80,10 +80,25 @@ def test_a_rank_without_much_work_is_idle_while_it_records(tmp_path: Path) -> No
     assert frame.loc[1, "idle_pct"] == pytest.approx(80, abs=1)
 
 
-def test_a_rank_that_stops_recording_is_not_idle_afterwards(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "judged_ms", "ranks"), [(36, 36, "all 2 ranks"), (12, 60, "rank 0 of 2")])
+def test_a_rank_that_stops_recording_is_not_idle_afterwards(
+    count: int, judged_ms: int, ranks: str, tmp_path: Path
+) -> None:
+    """The time of both is judged, if that is most of it, or else the rank that records more."""
     work: Program = [Compute("gemm", MS)]
-    trace = opened({0: work * 60, 1: work * 12}, tmp_path)
-    assert lengths(trace) == {12 * MS} and TOPIC in judged(trace).index
+    trace = opened({0: work * 60, 1: work * count}, tmp_path)
+    assert lengths(trace) == {judged_ms * MS} and TOPIC in judged(trace).index
+    assert story(trace).scope.startswith(ranks)
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(1, "rank 1 of 2"), (3, "all 2 ranks")])
+def test_hardly_more_than_a_wait_for_a_late_recording_is_not_judged(
+    count: int, ranks: str, tmp_path: Path
+) -> None:
+    trace = opened({0: BODY * count, 1: [Idle(20 * MS), *BODY * count]}, tmp_path)
+    found, said = judged(trace), story(trace)
+    assert "Rank 1 begins to record 20.0 ms after the others" in found.loc[TOPIC, "text"]
+    assert said.scope.startswith(ranks) and said.whole_ns < 4 * MS
 
 
 def test_what_is_recorded_one_after_another_is_not_averaged(tmp_path: Path) -> None:
@@ -109,6 +124,14 @@ def test_a_first_step_that_ranks_enter_apart_is_left_out(tmp_path: Path) -> None
     )
     assert "straggler" not in found.index and found["steps"].dropna().eq(7).all()
     assert story(trace).whole_ns < 6 * MS
+
+
+def test_an_only_step_that_is_a_wait_for_a_late_recording_is_not_judged(tmp_path: Path) -> None:
+    programs = {rank: [*[Idle(20 * MS)] * rank, Step(0), *BODY] for rank in range(2)}
+    trace = opened(programs, tmp_path)
+    assert "Rank 1 enters the first step 20.0 ms after the others" in judged(trace).loc[TOPIC, "text"]
+    said = story(trace)
+    assert said.scope.startswith("rank 1 of 2, 1 step") and said.whole_ns < 2 * MS
 
 
 def test_of_the_only_step_the_begin_is_left_out(tmp_path: Path) -> None:
