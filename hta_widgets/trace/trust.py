@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hta_widgets.formatting import capitalised, counted, in_words, ranks_in_words
-from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto, reason_of
+from hta_widgets.trace.records.vetoes import CLAIMS, Claim, Veto, decisive, reason_of
+from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["Trust", "forbidden", "trust_in"]
 
@@ -58,7 +60,7 @@ class Trust:
 
 def trust_in(trace: Trace) -> Trust:
     """How far the records of a job can be trusted."""
-    limiting = [veto for veto in trace.vetoes() if not _is_step_among_others(trace, veto)]
+    limiting = [veto for rank in trace.ranks for veto in dict.fromkeys(_limiting(trace.rank(rank)))]
     notes = _notes(trace)
     if trace.several_jobs:
         return Trust("limited", f"Limited: ranks are not compared: {trace.several_jobs}.", notes)
@@ -69,9 +71,9 @@ def trust_in(trace: Trace) -> Trust:
     return Trust("full", "Full: no record is missing or wrong.")
 
 
-def forbidden(vetoes: Iterable[Veto]) -> str:
-    """What vetoes forbid, in words: `savings and step times`."""
-    claims = {claim for veto in vetoes for claim in veto.claims}
+def forbidden(claims: Iterable[Claim]) -> str:
+    """These classes of claims in words: `savings and step times`."""
+    claims = set(claims)
     if claims == set(CLAIMS):
         return "conclusions about time"
     return in_words([words for claim, words in _WITHHELD.items() if claim in claims])
@@ -84,13 +86,15 @@ def _withheld(vetoes: list[Veto], of_several: bool) -> str:
     ranks = sorted({veto.rank for veto in alike})
     where = f" ({ranks_in_words(ranks)})" if of_several else ""
     reason = reason_of([veto for veto in alike if veto.rank == ranks[0]])
-    return f"{forbidden([worst])} are withheld: {reason}{where}"
+    return f"{forbidden(worst.claims)} are withheld: {reason}{where}"
 
 
-def _is_step_among_others(trace: Trace, veto: Veto) -> bool:
-    """Whether a veto is about a step that is left out, of a rank that has others."""
-    frame = trace.rank(veto.rank).iterations
-    return veto.iteration is not None and not frame["partial"].all()
+def _limiting(rank_trace: RankTrace) -> Iterator[Veto]:
+    """The vetoes that matter for its complete steps, or for all of it."""
+    frame = rank_trace.iterations
+    complete = tuple(frame.loc[~frame["partial"], "iteration"].tolist()) if rank_trace.is_marked else ()
+    for claim in CLAIMS if rank_trace.vetoes else ():
+        yield from decisive(rank_trace, Scope(iterations=complete or None), claim)
 
 
 def _notes(trace: Trace) -> tuple[str, ...]:

@@ -198,9 +198,9 @@ def test_start_up_is_no_other_idle_time(tmp_path: Path) -> None:
 
 def test_copies_of_the_only_device_are_no_rank_to_select(tmp_path: Path) -> None:
     def copying(dur: int) -> list[Event]:
-        calls = [launch(0, 1, dur=5), launch(5, 2, dur=5)]
+        calls = [launch(0, 1, dur=5), launch(5, 2, dur=5), launch(10, 3, dur=5)]
         copy = kernel("Memcpy HtoD", 10_010, dur, correlation=2, cat="gpu_memcpy")
-        return [*calls, kernel("k", 10, 10_000, correlation=1), copy]
+        return [*calls, kernel("k", 10, 10_000, correlation=1), copy, kernel("k", 20_010, 10, correlation=3)]
 
     (tmp_path / "one").mkdir()
     alone = found(kineto_job(tmp_path / "one", copying(10_000))).set_index("topic").loc["memory_copies"]

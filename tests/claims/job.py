@@ -129,6 +129,7 @@ class Job:
     Attributes:
         announced: the steps are marked, so that shares are of step time.
         steps: the judged iterations; [] where none are marked.
+        ranks: those that are judged. recorded: all of the scope.
     """
 
     def __init__(self, trace: Trace, scope: Scope | None = None) -> None:
@@ -137,9 +138,9 @@ class Job:
         marked = trace.iterations[~trace.iterations["partial"]] if len(trace.iterations) else trace.iterations
         self.steps = sorted(judged.iterations) if judged.iterations else []
         self.announced = bool(self.steps) and len(marked) > 0
-        self.ranks: dict[int, PlainRank] = {}
+        self.recorded: dict[int, PlainRank] = {}
         documents: dict[Path, list[dict[str, Any]]] = {}
-        for number in trace.ranks_of(judged):
+        for number in trace.ranks_of(scope or Scope()):
             rank = trace.rank(number)
             path = Path(str(rank.path))
             if path not in documents:
@@ -149,9 +150,10 @@ class Job:
             own = set(trace.iterations.loc[trace.iterations["rank"] == number, "iteration"].tolist())
             numbers = set(rank.event_id.tolist())
             records = [each for each in records_of(documents[path], offset) if each.number in numbers]
-            self.ranks[number] = PlainRank(
+            self.recorded[number] = PlainRank(
                 number, records, windows, [step for step in self.steps if step in own]
             )
+        self.ranks = {number: self.recorded[number] for number in trace.ranks_of(judged)}
 
     def of(self, ranks: tuple[int, ...] | list[int]) -> list[PlainRank]:
         """These ranks; all with any judged device time or host time if none are named."""

@@ -45,7 +45,7 @@ PRODUCT = re.compile(
     re.IGNORECASE,
 )
 NO_PRODUCT = re.compile(
-    r"gemv|im2col|elementwise|at::native|nchwTo|nhwcTo|splitKreduce|reduce_|fbgemm|Wgrad\w*Offsets",
+    r"(?<!cublas)gemv|im2col|elementwise|at::native|nchwTo|nhwcTo|splitKreduce|reduce_|fbgemm|Wgrad\w*Offsets",
     re.IGNORECASE,
 )
 HALF = re.compile(
@@ -53,7 +53,9 @@ HALF = re.compile(
     re.IGNORECASE,
 )
 TF32 = re.compile(r"tf32|s1688|s16816|_XB?_|_SX_", re.IGNORECASE)
-FP32 = re.compile(r"sgemm|gemmk1_kernel<float|scudnn|ffma|simt|_engine<float|_S_B_|_SB_|_S_MX", re.I)
+FP32 = re.compile(
+    r"sgemm|gemm(?:k1|SN_\w+)_kernel<float|scudnn|ffma|simt|_engine<float|_S_B_|_SB_|_S_MX", re.I
+)
 
 
 @lru_cache(maxsize=2)

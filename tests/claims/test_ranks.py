@@ -217,17 +217,6 @@ def begins_later(ns: int) -> dict[int, Program]:
     return {rank: [Idle(ns * rank), *[Compute("gemm", MS), AllReduce((0, 1))] * 4] for rank in range(2)}
 
 
-def test_a_rank_whose_work_begins_later_is_named(tmp_path: Path) -> None:
-    """Where no steps are marked, its time begins with its first work, so it is never idle longer."""
-    trace = Play(begins_later(20 * MS)).open(tmp_path)
-    row = overview(trace).set_index("topic").loc["straggler"]
-    assert (
-        row["rank"] == 1 and "Rank 1 begins to work 20.0 ms after the others: the cause lies" in row["text"]
-    )
-    assert row["title"] == "Waiting for a rank that began late"
-    assert not list(faults_of(trace, said_of(trace)))
-
-
 def entering(before_ns: int, inside_ns: int) -> dict[int, Program]:
     """Two ranks of 8 steps; rank 1 enters the first one later, or is late inside it."""
     body: Program = [Compute("gemm", MS), AllReduce((0, 1))] * 4
@@ -240,17 +229,23 @@ def entering(before_ns: int, inside_ns: int) -> dict[int, Program]:
     }
 
 
-@pytest.mark.parametrize(("before", "inside"), [(20 * MS, 0), (0, 20 * MS), (2 * MS, 20 * MS)])
-def test_a_rank_that_enters_the_first_step_late_is_told_apart(
-    before: int, inside: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("before", "inside"), [(0, 20 * MS), (MS // 4, 20 * MS)])
+def test_a_rank_that_is_late_inside_the_first_step_is_late(before: int, inside: int, tmp_path: Path) -> None:
     trace = Play(entering(before, inside)).open(tmp_path)
     row = overview(trace).set_index("topic").loc["straggler"]
-    assert row["rank"] == 1
-    entered = "Rank 1 begins the first step 20.0 ms after the others: the cause lies before the recording."
-    assert (entered in row["text"]) is (before > inside)
-    assert (row["title"] == "Waiting for a rank that began late") is (before > inside)
+    assert row["rank"] == 1 and row["share_pct"] > 10
+    assert "before the recording" not in row["text"]
     assert not list(faults_of(trace, said_of(trace)))
+
+
+def test_of_a_chosen_step_the_wait_for_a_rank_that_enters_it_late_is_no_loss(tmp_path: Path) -> None:
+    trace = Play(entering(20 * MS, 0)).open(tmp_path)
+    scope = Scope(iterations=(0,))
+    frame = overview(trace, scope)
+    row = frame.set_index("topic").loc["straggler"]
+    assert row["title"] == "Waiting for a rank that began late" and row["share_pct"] == 0
+    assert "begins the step 20.0 ms after the others: the cause lies before the recording." in row["text"]
+    assert not list(faults_of(trace, frame[frame["topic"] == "straggler"], scope))
 
 
 def test_a_rank_with_most_of_the_waiting_is_not_none() -> None:

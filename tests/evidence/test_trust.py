@@ -10,6 +10,9 @@ import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis.evidence.document import evidence
+from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.findings.story import story
+from hta_widgets.analysis.findings.withheld import withheld
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.records.vetoes import Veto
 from tests.support import shared_input
@@ -67,12 +70,9 @@ def test_a_veto_takes_the_savings_of_the_document(tmp_path: Path, monkeypatch: p
     first, last = trace.extent_ns
     veto = Veto(("savings", "idle_causes"), 0, first, last, None, "orphans", "records are missing", "")
 
-    def vetoes(claim: str | None = None, scope: object = None) -> list[Veto]:
-        return [veto] if claim is None or claim in veto.claims else []
-
     before = evidence(trace)
     assert [each["id"] for each in before["findings"]] == ["data_stall"]
-    monkeypatch.setattr(trace, "vetoes", vetoes)
+    monkeypatch.setitem(vars(trace.rank(0)), "vetoes", [veto])
     found = evidence(trace)
     assert {"savings", "idle_causes"} <= forbidden(found) and found["trust"]["level"] == "low"
     assert not any("mid" in each["saving"] for each in found["findings"]) and found["together"] is None
@@ -92,3 +92,17 @@ def test_damaged_recordings_are_not_trusted_as_they_are(name: str) -> None:
     found = evidence(trace)
     assert found["trust"]["level"] != "high"
     assert bool(trace.vetoes()) == bool(forbidden(found) - {"everything", "ranks"})
+
+
+@pytest.mark.parametrize(("touched", "matters"), [(0.1, True), (0.001, False), (0.0, False)])
+def test_what_is_withheld_is_the_same_everywhere(touched: float, matters: bool, tmp_path: Path) -> None:
+    """The findings, the document, the screen and the line of the job: a veto that hardly touches is none."""
+    trace = CASES["loader"].program().open(tmp_path)
+    first, last = trace.rank(0).windows(judged_scope(trace))[[0, -1], [0, 1]].tolist()
+    end = first + round(touched * (last - first))
+    veto = Veto(("savings",), 0, first, end, None, "orphans", "records are missing", "record again")
+    vars(trace.rank(0))["vetoes"] = [veto]
+    assert (withheld(trace, judged_scope(trace), "savings") is not None) is matters
+    assert ("savings" in forbidden(evidence(trace))) is matters
+    assert (story(trace).trust == "Limited: savings are withheld: records are missing.") is matters
+    assert (trace.trust.level == "limited") is matters

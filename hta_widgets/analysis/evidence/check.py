@@ -12,6 +12,7 @@ from hta_widgets.analysis.compare.measures import STEP_TIME, step_measures
 from hta_widgets.analysis.evidence.document import content_of
 from hta_widgets.analysis.evidence.findings import predicted_saving
 from hta_widgets.analysis.findings import judged_scope, overview
+from hta_widgets.analysis.findings.withheld import withheld
 from hta_widgets.analysis.replay.quality import replay_quality
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
@@ -88,8 +89,8 @@ def checked(
 
 
 def _predicted(trace: Trace, scope: Scope, row: Mapping[Any, Any]) -> dict[str, Any]:
-    vetoes = trace.vetoes("savings", judged_scope(trace, scope))
-    saving = predicted_saving(row, {"savings": vetoes[0].reason} if vetoes else {})
+    why = withheld(trace, judged_scope(trace, scope), "savings")
+    saving = predicted_saving(row, {"savings": why.detail} if why else {})
     if saving["method"] == "none":
         return saving
     low, mid, high = (float(saving[name]["value"]) for name in ("low", "mid", "high"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hta_widgets.analysis.evidence.prose import clipped
-from hta_widgets.trace.records.vetoes import CLAIMS
+from hta_widgets.analysis.findings.withheld import all_withheld
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -31,9 +31,9 @@ def trust_of(trace: Trace, judged: Scope, verdict: str) -> dict[str, Any]:
     "medium" where a step that is left out, an error or a warning is known; else "high".
     """
     vetoes = [{"forbids": "everything", "because": clipped(verdict, _BECAUSE)}] if verdict else []
-    within, beside = _by_claim(trace, judged)
-    vetoes += [{"forbids": claim, "because": because} for claim, because in within.items()]
-    if beside and "steps" not in within:
+    within = all_withheld(trace, judged)
+    vetoes += [{"forbids": claim, "because": clipped(why.detail, _BECAUSE)} for claim, why in within.items()]
+    if "steps" not in within and (beside := _beside(trace, judged)):
         vetoes.append({"forbids": "steps", "because": beside})
     if _lacks_ranks(trace) and "ranks" not in within:
         because = "one rank of several was recorded: who is late cannot be told; record all ranks"
@@ -43,23 +43,17 @@ def trust_of(trace: Trace, judged: Scope, verdict: str) -> dict[str, Any]:
     return {"level": level, "vetoes": vetoes, "health": health}
 
 
-def _by_claim(trace: Trace, judged: Scope) -> tuple[dict[str, str], str]:
-    """Why each class is forbidden in the judged time; and why steps beside it are left out."""
+def _beside(trace: Trace, judged: Scope) -> str:
+    """Why steps beside the judged time are left out; "" where none are."""
     touching = set(trace.vetoes(scope=judged))
-    within: dict[str, str] = {}
-    for claim in CLAIMS:
-        reasons = [veto for veto in trace.vetoes(claim) if veto in touching]
-        if reasons:
-            within[claim] = _because(trace, reasons)
     beside = [veto for veto in trace.vetoes() if veto not in touching]
-    return within, _because(trace, beside, left_out=True) if beside else ""
+    return _because(trace, beside) if beside else ""
 
 
-def _because(trace: Trace, vetoes: list[Veto], left_out: bool = False) -> str:
+def _because(trace: Trace, vetoes: list[Veto]) -> str:
     first = min(vetoes, key=lambda veto: (veto.iteration is not None, veto.start_ns - veto.end_ns, veto.rank))
     said = f"rank {first.rank}: {first.reason}" if len(trace.ranks) > 1 else first.reason
-    if left_out:
-        said += "; left out"
+    said += "; left out"
     if more := len({(veto.rank, veto.reason) for veto in vetoes}) - 1:
         said += f"; {more} more"
     return clipped(said, _BECAUSE)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
+from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import LostAs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
@@ -91,9 +92,9 @@ def whole_of_step(inputs: Inputs) -> Whole | None:
 
 
 def _of_hosts(inputs: Inputs) -> Whole | None:
-    hosts = hosts_of(inputs)
+    windows = {rank: host.window_ns for rank, host in hosts_of(inputs).items()} or host_windows(inputs)
     counts = inputs.judged_steps
-    spent = [host.window_ns / counts.get(rank, 1) for rank, host in hosts.items()]
+    spent = [ns / counts.get(rank, 1) for rank, ns in windows.items()]
     ns = round(sum(spent) / len(spent)) if spent else 0
     return Whole(ns, bool(counts), {"host": ns}) if ns else None
 

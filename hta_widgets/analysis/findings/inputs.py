@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -22,7 +22,9 @@ from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.pauses import Paused, paused
+from hta_widgets.analysis.findings.shared_time import SharedTime, late_entry, lengths_apart, shared_time
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
@@ -60,6 +62,8 @@ MUCH_START_UP_PCT: Final = 33.0
 """A recording of which start-up takes less is judged as a whole, start-up apart."""
 # What follows start-up is judged alone if it is this part of the time of each rank, with so much work.
 _SETTLED, _SETTLED_WORK = 0.2, 20
+# Calls that may wait, as the recording begins, for work that was launched before it.
+_MAY_WAIT = re.compile("Synchronize|Memcpy|Memset")
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -85,14 +89,17 @@ class Inputs:
         open_ended: when the judged steps ended is not recorded: shares are of their recorded work.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
         settled_ns: when start-up is over, where what follows is judged alone, as no steps are marked.
+        worked: rank -> from its start-up or first device work to its last, where start-up takes much of that.
         contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
+        shared: what is judged where the recordings of ranks differ; None where they do not.
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace, self.asked = trace, scope
         self._of_ranks: dict[Asked, dict[int, Any]] = {}
         self._withheld: dict[VetoedClaim, WithheldError | None] = {}
+        self.shared: SharedTime | None = None
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and not self.steps["known"].eq("guessed").any()
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -127,8 +134,9 @@ class Inputs:
                 self.left_out = list(
                     zip(starting["rank"].tolist(), starting["iteration"].tolist(), strict=True)
                 )
-            scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
+            scope = self._alike(scope, complete, steady or sorted(set(complete["iteration"])))
         self.settled_ns: int | None = None
+        self.worked: dict[int, tuple[int, int]] = {}
         if scope == Scope(ranks=scope.ranks):
             scope = self._without_edges(scope)
         self.scope = scope
@@ -140,6 +148,74 @@ class Inputs:
         if claim not in self._withheld:
             self._withheld[claim] = withheld(self.trace, self.scope, claim)
         return self._withheld[claim]
+
+    def _alike(self, scope: Scope, complete: pd.DataFrame, steps: list[int]) -> Scope:
+        """These steps, without the first, or its begin, if ranks enter it apart, of ranks with like steps."""
+        ranks = sorted(set(complete["rank"].tolist()))
+        if len(ranks) > 1 and self.trace.clock.method != "start":
+            first = self._begins(ranks, steps[0])
+            if len(steps) > 1:
+                later = complete[complete["iteration"].isin(steps[1:])]
+                second = self._begins(ranks, steps[1])
+                self.shared = late_entry(steps[0], first, second, float(later["dur_ns"].median()))
+                steps = steps[1:] if self.shared else steps
+            else:
+                self.shared = self._of_only_step(steps[0], first)
+                if self.shared and self.shared.window_ns:
+                    return replace(scope, window_ns=self.shared.window_ns)
+        chosen = complete[complete["iteration"].isin(steps) & ~complete["open"]]
+        lengths = {
+            int(str(rank)): round(ns) for rank, ns in chosen.groupby("rank")["dur_ns"].median().items()
+        }
+        if not (self.shared and self.shared.apart) and (apart := lengths_apart(lengths)):
+            self.shared = SharedTime(apart=apart, lengths=lengths)
+        return replace(scope, ranks=self._without_apart(scope), iterations=tuple(steps))
+
+    def _begins(self, ranks: list[int], step: int) -> dict[int, int]:
+        """When the host of each rank begins a step."""
+        frames = {rank: self.trace.rank(rank).iterations for rank in ranks}
+        found = {
+            rank: frame.loc[frame["iteration"] == step, "host_start_ns"] for rank, frame in frames.items()
+        }
+        return {rank: int(begin.iloc[0]) for rank, begin in found.items() if len(begin)}
+
+    def _of_only_step(self, step: int, begins: Mapping[int, int]) -> SharedTime | None:
+        """The part of it that is judged if ranks enter it apart."""
+        windows = {rank: self.trace.rank(rank).windows(Scope(iterations=(step,))) for rank in begins}
+        works = {rank: (begins[rank], int(own[-1, 1])) for rank, own in windows.items() if len(own)}
+        if len(works) < 2:
+            return None
+        shared = shared_time(works, works, self._work_in, self._exchange_at, WARNING_PCT)
+        return replace(shared, step=step) if shared and shared.late else None
+
+    def _work_in(self, rank: int, begin: int, end: int) -> int:
+        """How much device work starts between two times."""
+        return self.of(rank, _work_in, begin, end)
+
+    def _exchange_at(self, rank: int, at: int) -> int:
+        """When the communication ends that runs at a time; that time if none runs."""
+        return self.of(rank, _exchange_at, at)
+
+    def _without_apart(self, scope: Scope) -> tuple[int, ...] | None:
+        if not (self.shared and self.shared.apart):
+            return scope.ranks
+        return tuple(rank for rank in self.trace.ranks_of(scope) if rank not in self.shared.apart)
+
+    def _compared(self, scope: Scope, spans: Mapping[int, tuple[int, int]]) -> Scope:
+        """Of ranks without marked steps, the time that they share if their recordings differ."""
+        lengths = {rank: end - begin for rank, (begin, end) in spans.items()}
+        begins = [begin for begin, _ in spans.values()]
+        apart = lengths_apart(lengths)
+        if not apart and 100.0 * (max(begins) - min(begins)) < NOTE_PCT * max(lengths.values()):
+            return scope
+        if self.trace.clock.method == "start":
+            self.shared = SharedTime(apart=apart, lengths=lengths) if apart else None
+        else:
+            recorded = {rank: self.of(rank, _calls) or span for rank, span in spans.items()}
+            self.shared = shared_time(spans, recorded, self._work_in, self._exchange_at)
+        if self.shared is None:
+            return scope
+        return replace(scope, ranks=self._without_apart(scope), window_ns=self.shared.window_ns)
 
     def _without_edges(self, scope: Scope) -> Scope:
         """Where no steps are marked: what follows start-up, if that is much; of hosts alone, all their calls.
@@ -155,24 +231,45 @@ class Inputs:
             window = min(begin for begin, _ in calls), max(end for _, end in calls)
             return replace(scope, window_ns=window) if window[0] < window[1] else scope
         if not self.start_up or set(spans) != set(ranks):
-            return scope
+            return self._compared(scope, spans)
+        worked = {rank: (self._begun(rank, begin), end) for rank, (begin, end) in spans.items()}
         started = {
             rank: self.start_up[rank].idle.clip(*span)
-            for rank, span in spans.items()
+            for rank, span in worked.items()
             if rank in self.start_up
         }
-        whole = sum(end - begin for begin, end in spans.values())
+        whole = sum(end - begin for begin, end in worked.values())
         ended = [int(idle.end.max()) for idle in started.values() if len(idle)]
         if not ended or 100.0 * sum(idle.length for idle in started.values()) < MUCH_START_UP_PCT * whole:
-            return scope
-        settled = max(ended)
+            return self._compared(scope, spans)
+        settled, last = max(ended), max(end for _, end in spans.values())
+        self.worked = worked
         for rank, (begin, end) in spans.items():
-            work = self.trace.rank(rank)
-            after = work.is_device & (work.start >= settled)
-            if end - settled < _SETTLED * (end - begin) or int(after.sum()) < _SETTLED_WORK:
-                return scope
+            enough = self._work_in(rank, settled, last) >= _SETTLED_WORK
+            if end - settled < _SETTLED * (end - begin) or not enough:
+                lengths = {rank: end - begin for rank, (begin, end) in worked.items()}
+                if worked == spans and not lengths_apart(lengths):
+                    return scope
+                return replace(scope, window_ns=(min(begin for begin, _ in worked.values()), last))
         self.settled_ns = settled
-        return replace(scope, window_ns=(settled, max(end for _, end in spans.values())))
+        return replace(scope, window_ns=(settled, last))
+
+    def cold_calls(self, rank: int) -> set[str]:
+        """Calls of the driver by which a rank starts up, and which do not wait for earlier work."""
+        calls = self.start_up[rank].calls if rank in self.start_up else []
+        return {call.about for call in calls if call.kind == "driver" and not _MAY_WAIT.search(call.about)}
+
+    def _begun(self, rank: int, first: int) -> int:
+        """When start-up begins that goes on until the first device work, mostly in its calls; else then."""
+        rank_trace, cold = self.trace.rank(rank), self.cold_calls(rank)
+        rows = [
+            call.row
+            for call in (self.start_up[rank].calls if rank in self.start_up else [])
+            if rank_trace.start[call.row] < first and (call.kind != "driver" or call.about in cold)
+        ]
+        begin = min((int(rank_trace.start[row]) for row in rows), default=first)
+        inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows]).clip(begin, first)
+        return begin if 2 * inside.length >= first - begin else first
 
     def _chosen_steps(self, iterations: tuple[int, ...]) -> pd.DataFrame:
         return self.steps[self.steps["iteration"].isin(iterations)]
@@ -412,7 +509,7 @@ class Inputs:
             return "the time after start-up"
         if self.open_ended:
             return "the recorded work"
-        return "step time" if self.announced else "the time"
+        return "step time" if self.announced and not (self.shared and self.shared.window_ns) else "the time"
 
     def is_it_always(self) -> str:
         """The advice to begin with where too few steps are marked to tell a rank that is slow from chance."""
@@ -454,6 +551,18 @@ def _calls(inputs: Inputs, rank: int) -> tuple[int, int] | None:
     rank_trace = inputs.trace.rank(rank)
     rows = rank_trace.event_class != EventClass.OTHER
     return (int(rank_trace.start[rows].min()), int(rank_trace.end[rows].max())) if rows.any() else None
+
+
+def _work_in(inputs: Inputs, rank: int, begin: int, end: int) -> int:
+    rank_trace = inputs.trace.rank(rank)
+    start = rank_trace.start[rank_trace.is_device]
+    return int(np.count_nonzero((start >= begin) & (start < end)))
+
+
+def _exchange_at(inputs: Inputs, rank: int, at: int) -> int:
+    rank_trace = inputs.trace.rank(rank)
+    rows = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
+    return int(rank_trace.end[rows & (rank_trace.start <= at)].max(initial=at))
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.recording_rules import (
 )
 from hta_widgets.analysis.findings.rule import (
     FAULTS,
+    HOST_QUESTION,
     IDLE_QUESTION,
     MAIN_QUESTION,
     SAVING_QUESTION,
@@ -26,6 +27,7 @@ from hta_widgets.analysis.findings.rule import (
 )
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.savings import may_save, with_savings
+from hta_widgets.analysis.findings.shared_time import different_recordings
 from hta_widgets.analysis.findings.withheld import WithheldError
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -71,7 +73,8 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     answer, never the others.
     """
     starting, earlier = start_up(inputs), earlier_work(inputs)
-    found = [each for each in (outside(inputs, earlier), starting, earlier) if each and each.finding.severity]
+    first = (different_recordings(inputs), outside(inputs, earlier), starting, earlier)
+    found = [each for each in first if each and each.finding.severity]
     withheld = why_withheld(inputs, starting.finding if starting else None)
     if inputs.trace.exceeds_memory and not withheld:
         inputs.ask_ahead(rule.judge for rule in RULES)
@@ -108,9 +111,13 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     no_cause, no_saving = inputs.withheld("idle_causes"), inputs.withheld("savings")
     if no_saving and any(may_save(each) for each in found):
         lacking.setdefault((_lack(no_saving), no_saving.remedy), []).append(SAVING_QUESTION)
-    first = _lack(no_cause) if no_cause and no_saving else ""
+    of_host = any(each.rule.question == HOST_QUESTION for each in found)
+    if no_cause and of_host:  # the device was recorded, and its events were lost
+        for key in [key for key in lacking if key[0] == "The trace has no device events"]:
+            lacking.setdefault((_lack(no_cause), no_cause.remedy), []).extend(lacking.pop(key))
+    leading = _lack(no_cause) if no_cause and no_saving and not of_host else ""
     gaps = [
-        _open(questions, lack, remedy, leads=lack == first) for (lack, remedy), questions in lacking.items()
+        _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}

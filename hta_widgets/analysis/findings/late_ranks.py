@@ -41,7 +41,7 @@ class LateRanks:
         share_pct: those in % of the time of these ranks.
         longer: activity -> ns that the late ranks spend on it beyond the others, the longest first; or on
             transfers while a rank waits; or "starting": by how much their first work is later, where no steps
-            are marked, or "entering": by how much they enter the first step later. Empty where only the
+            are marked, or "entering": by how much they enter the only step later. Empty where only the
             replay of the job tells why they are late, as where a host is late with the first work of a step,
             before which the step's time does not begin.
     """
@@ -54,8 +54,8 @@ class LateRanks:
 
     @property
     def began_late(self) -> bool:
-        """They were late when the recording began."""
-        return bool(self.longer.index[:1].isin(["starting", "entering"]).any())
+        """They were late when the recording began: the job loses nothing by that."""
+        return "entering" in self.longer.index[:1]
 
     @property
     def cost_ns(self) -> int:

@@ -73,11 +73,11 @@ class _Ends(NamedTuple):
 
 def _ends(inputs: Inputs, rank: int) -> _Ends | None:
     rank_trace = inputs.trace.rank(rank)
-    windows = rank_trace.windows(Scope() if inputs.settled_ns is not None else inputs.scope)
+    windows = rank_trace.windows(inputs.scope)
     if not len(windows):
         return None
     begin, end = rank_trace.extent
-    first, last = int(windows[0, 0]), int(windows[-1, 1])
+    first, last = inputs.worked.get(rank, (int(windows[0, 0]), int(windows[-1, 1])))
     before, after = (Intervals.union([low], [max(low, high)]) for low, high in ((begin, first), (last, end)))
     found = _Ends(rank, end - begin, before, after)
     return found if found.apart.length >= max(_MOST * found.whole_ns, _LEAST_NS) else None
@@ -89,7 +89,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
     judged = "what is judged"
-    if inputs.announced and inputs.settled_ns is None:
+    if inputs.judged and inputs.settled_ns is None and inputs.scope.window_ns is None:
         judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
     headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     where = NOTHING_SAID
@@ -100,13 +100,15 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         )
         headline += ", while the profiler starts or ends"
     elif place:
+        starting = place in inputs.cold_calls(rank)
+        who = "The process starts up: the host" if starting else "The host"
         where = say(
-            " The host is in {place} for {time} of it.",
+            f" {who} is in {{place}} for {{time}} of it.",
             place=place_claim("apart_most_in", place, rank),
             time=Claim("apart_in_call", there_ns, "ns", "", ranks, {"call": place}),
         )
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
-        headline += f", {duration(there_ns)} of that in {doing}"
+        headline += f", {duration(there_ns)} of that {'start-up, ' * starting}in {doing}"
     text = say(
         "{apart} of {whole} recorded lie {side} {judged}.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),

@@ -19,7 +19,7 @@ from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, counted, percent
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
@@ -213,7 +213,7 @@ def start_up(inputs: Inputs) -> Found | None:
         finding = Finding(spent, 0.0, text, advice, "idle_breakdown", evidence, severity="note")
         return Found(START_UP, finding)
     if inputs.settled_ns is not None:
-        return _settled(inputs)
+        return _settled(inputs, inputs.settled_ns)
     frame = inputs.idle_at_all
     lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
     if not whole:
@@ -241,36 +241,39 @@ def start_up(inputs: Inputs) -> Found | None:
     return Found(START_UP, finding)
 
 
-def _settled(inputs: Inputs) -> Found:
-    """Start-up before the time that is judged."""
-    windows = {rank: inputs.trace.rank(rank).windows() for rank in inputs.trace.ranks_of(inputs.scope)}
-    spent = sum(each.idle.within(windows[rank]) for rank, each in inputs.start_up.items())
-    whole = sum(int((window[:, 1] - window[:, 0]).sum()) for window in windows.values())
-    ranks, share, cost = tuple(windows), 100.0 * spent / whole, spent // len(windows)
-    own = {rank: windows[rank] for rank in inputs.start_up}
+def _settled(inputs: Inputs, settled: int) -> Found:
+    """Start-up before the time that is judged: idle time, and the work in between."""
+    windows = {rank: np.array([span], np.int64) for rank, span in inputs.worked.items()}
+    own = {rank: np.clip(windows[rank], None, settled) for rank in inputs.start_up}
+    whole = sum(end - begin for begin, end in inputs.worked.values())
+    first = sum(min(settled, end) - begin for begin, end in inputs.worked.values())
+    idle = sum(each.idle.within(own[rank]) for rank, each in inputs.start_up.items())
+    ranks, share, count = tuple(windows), 100.0 * first / whole, len(windows)
     longest = _longest_calls(inputs, own)
-    of_all = {"whole": "recording"}
     text = say(
-        "Start-up takes {share} of the recorded work ({time}): the device waits, once, for {calls}. What "
-        "else is said here is about the {rest} after it.",
-        share=Claim("start_up", share, "%", "the recorded work", ranks, of_all),
-        time=Claim("start_up", cost, "ns", "", ranks, of_all),
+        "Start-up takes the first {first} of {whole} of recorded work ({share}): for {idle} of that the "
+        "device waits, once, for {calls}. What else is said here is about the {rest} after it.",
+        first=Claim("start_up_until", first // count, "ns", "", ranks),
+        whole=Claim("recorded_work", whole // count, "ns", "", ranks),
+        share=Claim("start_up_until", share, "%", "the recorded work", ranks),
+        idle=Claim("start_up", idle // count, "ns", "", ranks, {"whole": "recording"}),
         calls=_calls_text(inputs, longest),
         rest=Claim("judged_time", max(inputs.judged_ns.values(), default=0), "ns"),
     )
-    first = longest[0]
-    what = brief(short_place(first.about)) if first.about else "code"
-    what = {"compiler": "compiling ", "first": "the first call of "}.get(first.kind, "") + what
+    most = longest[0]
+    what = brief(short_place(most.about)) if most.about else "code"
+    what = {"compiler": "compiling ", "first": "the first call of "}.get(most.kind, "") + what
     return Found(
         replace(START_UP, role="aside"),
         Finding(
-            cost,
+            first // count,
             share,
             text,
             "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
             "idle_breakdown",
             _of_start_up(inputs, own),
-            headline=f"Start-up takes {percent(share)} of the recorded work, mostly {what}",
+            headline=f"Start-up takes the first {duration(first // count)} of {duration(whole // count)}, "
+            f"mostly {what}",
         ),
     )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAULTS",
     "GETS_AHEAD",
+    "HOST_QUESTION",
     "IDLE_QUESTION",
     "MAIN_QUESTION",
     "SAVING_QUESTION",
@@ -35,9 +36,11 @@ __all__ = [
 MAIN_QUESTION = "what devices do"
 IDLE_QUESTION = "why devices are idle"
 SAVING_QUESTION = "what changes save"
+HOST_QUESTION = "what the host does"
 
 _CLAIM_OF_QUESTION: Final[dict[str, VetoedClaim]] = {
     IDLE_QUESTION: "idle_causes",
+    HOST_QUESTION: "steps",  # of the claims the one that needs no device events
     "how far the host is ahead": "idle_causes",
     "whom the ranks wait for": "ranks",
     "whether a rank is slow": "ranks",

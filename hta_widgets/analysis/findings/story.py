@@ -39,6 +39,7 @@ from hta_widgets.analysis.findings.sections import (
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
+from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
     capitalised,
@@ -50,6 +51,7 @@ from hta_widgets.formatting import (
     ranks_in_words,
 )
 from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.trust import forbidden
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -182,7 +184,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         narrowed=scope != Scope(),
         headline=_headline(scope, frame, whole, parts, advice),
         limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
-        trust=trace.trust.text if trace.trust.level == "limited" else "",
+        trust=_trust(trace, inputs),
         whole_ns=whole.ns if whole else 0,
         per_step=whole.per_step if whole else False,
         parts=parts,
@@ -196,11 +198,22 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     )
 
 
+def _trust(trace: Trace, inputs: Inputs) -> str:
+    """What is withheld from the findings, and why; "" where nothing is."""
+    if trace.several_jobs:
+        return trace.trust.text
+    found = all_withheld(trace, inputs.scope)
+    if not found:
+        return ""
+    reason = next(iter(found.values())).detail
+    return f"Limited: {forbidden(found)} are withheld: {decapitalised(reason)}."
+
+
 # -- sentences
 
 
 def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None) -> str:
-    judged, ranks = inputs.scope, trace.ranks_of(scope)
+    judged, ranks = inputs.scope, trace.ranks_of(inputs.scope)
     every = max(trace.job_size or 0, len(trace.ranks))
     if len(ranks) == every:
         who = "1 rank" if every == 1 else f"all {every:,} ranks"
@@ -212,6 +225,8 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
         said.append(f"step {steps[0]}" if scope.iterations else "1 step")
     elif inputs.announced and steps:
         said.append(counted(len(steps), "step"))
+    elif inputs.shared and inputs.shared.step is not None:
+        said.append(f"a part of step {inputs.shared.step}")
     else:
         said.append("no steps marked")
     if scope.streams:

@@ -30,12 +30,11 @@ _SUGGESTIONS = {
     "transferring": "Look at what {ranks} transfer beside the others, and over which links.",
     "copying": "Look at what {ranks} copy beside the others, and whether it must be then.",
     "idle": "Look at what the host of {ranks} does then: the data loader, synchronising calls, Python.",
-    "starting": "Begin to record all ranks at the same step. If they do, look at what the host of {ranks} "
-    "does before its first work.",
+    "starting": "Look at what the host of {ranks} does before its first work.",
     "entering": "Begin to record all ranks at the same step, after a barrier. If they do, look at what "
     "{ranks} did in the step before.",
 }
-_BEGINS = {"starting": "to work", "entering": "the first step"}
+_BEFORE_ITS_WORK = "a replay of ranks begins with their first work"
 
 
 def straggler(inputs: Inputs) -> Finding | None:
@@ -59,14 +58,15 @@ def straggler(inputs: Inputs) -> Finding | None:
         text += more
     return Finding(
         late.cost_ns,
-        late.share_pct,
+        0.0 if late.began_late else late.share_pct,
         text + (replayed.sentence(inputs) if replayed else ""),
         inputs.is_it_always() + _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks)),
         "stragglers",
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
         late=late_ones,
-        not_estimated="what made it late lies before the recording" if late.began_late else "",
+        not_estimated=_BEFORE_ITS_WORK if "starting" in late.longer else "",
+        severity="note" if late.began_late else None,
         title=_title(late, few),
     )
 
@@ -173,14 +173,16 @@ def _when(steps: list[int], late: tuple[int, ...]) -> Text:
 
 
 def _began(late: LateRanks) -> Text:
-    """That the late ranks began later, for a cause from before the recording."""
-    ranks, ((kind, later),) = tuple(late.ranks), late.longer.items()
+    """That the late ranks began later; where the step's begin shows it, the cause is from before that."""
+    ranks, ((_, later),) = tuple(late.ranks), late.longer.items()
+    measure, what, end = "begins_later", "to work", "."
+    if late.began_late:
+        measure, what, end = "enters_later", "the step", ": the cause lies before the recording."
     return say(
-        f" {{who}} begin{{s}} {_BEGINS[str(kind)]} {{later}} after the others: the cause lies before the "
-        "recording.",
+        f" {{who}} begin{{s}} {what} {{later}} after the others{end}",
         who=Claim("late_ranks", ranks, "ranks", shown=at_start(late.ranks)),
         s="s" * (len(ranks) == 1),
-        later=Claim("begins_later" if kind == "starting" else "enters_later", float(later), "ns", "", ranks),
+        later=Claim(measure, float(later), "ns", "", ranks),
     )
 
 
@@ -196,7 +198,7 @@ def _longer_in_words(inputs: Inputs, late: LateRanks) -> Text:
             time=inputs.time_per_step("transferring_meanwhile", late.longer["transferring"], ranks),
         )
     who = Claim("late_ranks", ranks, "ranks", shown=at_start(late.ranks))
-    if late.began_late:
+    if late.longer.index[0] in ("starting", "entering"):
         return _began(late)
     verbs: list[Said] = [
         say(

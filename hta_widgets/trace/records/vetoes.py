@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.records.doubt import OF_STEP
 from hta_widgets.trace.records.recorder import recorder_of
 
 if TYPE_CHECKING:
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
 
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.records.doubt import DoubtfulStep
+    from hta_widgets.trace.scope import Scope
 
-__all__ = ["CLAIMS", "Claim", "Veto", "reason_of", "vetoes_of"]
+__all__ = ["CLAIMS", "Claim", "Veto", "decisive", "reason_of", "vetoes_of"]
 
 Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
 
+# A stretch without valid records that is shorter than this share of the judged time moves no share by more.
+_TOUCHED = 0.005
+# From this share of the judged time on, it does not matter how much is in doubt in each step.
+_MOST = 0.5
 # Clocks that differ by less say little wrong, unless work often begins early: launches take microseconds.
 _CLOCK_NS = 20_000
 _OFTEN_EARLY = 0.01
@@ -64,6 +70,32 @@ def reason_of(vetoes: Sequence[Veto]) -> str:
     if len(steps) < 2:
         return vetoes[0].reason
     return f"{len(steps):,} steps have missing or uncertain records, such as {vetoes[0].reason}"
+
+
+def decisive(rank_trace: RankTrace, scope: Scope, claim: Claim) -> list[Veto]:
+    """The vetoes that matter for a claim of this class about a scope; none where it may be made.
+
+    That is the one on a stretch of the time, or those on steps in it that leave too much in doubt.
+    """
+    vetoes = [veto for veto in rank_trace.vetoes if claim in veto.claims]
+    if not vetoes:
+        return []
+    windows = rank_trace.windows(scope)
+    whole = int((windows[:, 1] - windows[:, 0]).sum())
+    doubt_of = {step.iteration: step.doubt_ns for step in rank_trace.doubtful_steps}
+    doubt = touched_in_steps = 0
+    steps: list[Veto] = []
+    for veto in vetoes:
+        shared = np.minimum(windows[:, 1], veto.end_ns) - np.maximum(windows[:, 0], veto.start_ns)
+        touched = int(np.maximum(shared, 0).sum())
+        if veto.iteration is None:
+            if touched > _TOUCHED * whole or not whole:
+                return [veto]
+        elif touched if scope.iterations is None else veto.iteration in scope.iterations:
+            steps.append(veto)
+            touched_in_steps += touched
+            doubt += doubt_of.get(veto.iteration, 0)
+    return steps if doubt > OF_STEP * whole or touched_in_steps >= _MOST * whole > 0 else []
 
 
 def vetoes_of(rank_trace: RankTrace) -> list[Veto]:

@@ -143,13 +143,17 @@ def median_kernel(job: Job, stated: Stated) -> str:
 
 
 def products(job: Job, stated: Stated) -> tuple[float, float, float]:
-    """ns of products by kernels that are sure to be of these units, that may be, and of all."""
+    """ns of products by kernels that are sure to be of these units, that may be, and of all.
+
+    Of a kernel at an edge of the judged time it is not sure that it belongs to it.
+    """
     wanted = "fp32" if "simt_fp32" in stated.about["units"] else "tf32"
     sure = maybe = whole = 0
     for rank in job.of(stated.ranks):
         for kernel in rank.judged(rank.kernels):
             unit = unit_of(kernel.name)
-            sure += kernel.dur * (unit == wanted)
+            inside = any(start <= kernel.start and kernel.end <= end for start, end in rank.windows)
+            sure += kernel.dur * (unit == wanted and inside)
             maybe += kernel.dur * (unit in (wanted, ""))
             whole += kernel.dur * (unit != "none")
     return sure, maybe, whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from statistics import median
@@ -153,14 +154,34 @@ def start_up_at_most(rank: PlainRank, about: dict[str, Any]) -> int:
 def start_up(job: Job, stated: Stated) -> str:
     """Idle time, and no more than all of it."""
     ranks = job.of(stated.ranks)
-    if stated.about.get("whole"):
-        idle = sum(rank.extent[1] - rank.extent[0] - length(rank.busy["any"]) for rank in ranks)
-        whole = sum(rank.extent[1] - rank.extent[0] for rank in ranks)
-        return at_most(stated, 100.0 * idle / whole if stated.unit == "%" else idle / len(ranks), 0.1)
+    if stated.about.get("whole"):  # before what is judged
+        spans = [(rank, (min(begun(rank)), rank.windows[0][0])) for rank in ranks]
+        idle = sum(length(subtract([own], rank.busy["any"])) for rank, own in spans)
+        return at_most(stated, idle / len(ranks))
     idle = sum(start_up_at_most(rank, {}) for rank in ranks)
     if stated.unit == "%":
         return at_most(stated, 100.0 * idle / sum(rank.judged_ns for rank in ranks), 0.1)
     return at_most(stated, idle / len(ranks))
+
+
+def begun(rank: PlainRank) -> list[int]:
+    """When what is recorded of the work may begin: with its first piece, or a long call before."""
+    threads = rank.all_threads.values()
+    long = [each.start for thread in threads for each in thread if each.dur >= 1_000_000]
+    return [rank.extent[0], *(start for start in long if start < rank.extent[0])]
+
+
+@check("start_up_until")
+@check("recorded_work")
+def recorded_work(job: Job, stated: Stated) -> str:
+    """From there to what is judged, or to the end."""
+    ranks = job.of(stated.ranks)
+    ends = [rank.windows[0][0] if stated.measure == "start_up_until" else rank.extent[1] for rank in ranks]
+    if stated.unit == "%" or len(ranks) > 1:
+        longest = sum(end - min(begun(rank)) for rank, end in zip(ranks, ends, strict=True))
+        return at_most(stated, 100.0 if stated.unit == "%" else longest / len(ranks))
+    times = [close(stated, ends[0] - begin, 0.001) for begin in begun(ranks[0])]
+    return "" if "" in times else times[0]
 
 
 def host_calls(job: Job, stated: Stated, names: Iterable[str]) -> list[Record]:
@@ -217,6 +238,11 @@ def start_up_in(job: Job, stated: Stated) -> str:
     return f"{wrong} are judged, or none" if wrong else ""
 
 
+@check("left_out_step")
+def left_out_step(job: Job, stated: Stated) -> str:
+    return start_up_in(job, stated)  # type: ignore[no-any-return]
+
+
 @check("earliest_step")
 def earliest_step(job: Job, stated: Stated) -> str:
     """No other step of the rank begins before."""
@@ -243,10 +269,15 @@ def wait_for_earlier_work(job: Job, stated: Stated) -> str:
 
 
 def outside_of(rank: PlainRank, stated: Stated) -> list[Window]:
-    """What is recorded before and after what is judged, or, where that follows start-up, the device work."""
+    """What is recorded before and after what is judged, or, where that follows start-up, the work with it."""
     whole = (min(each.start for each in rank.events), max(each.end for each in rank.events))
-    judged = [*rank.windows, *([rank.extent] if rank.work and not rank.judged_steps else [])]
-    return subtract([whole], [(min(start for start, _ in judged), max(end for _, end in judged))])
+    begins = [rank.windows[0][0]]
+    if rank.work and not rank.judged_steps:
+        begins += [begin for begin in begun(rank) if begin < begins[0]]
+    found = [subtract([whole], [(begin, rank.windows[-1][1])]) for begin in begins]
+    claims = json.loads(stated.row["claims"])
+    apart = next(claim["value"] for claim in claims if claim["measure"] == "apart")
+    return min(found, key=lambda windows: abs(length(windows) - apart))
 
 
 @check("recorded")
@@ -288,6 +319,71 @@ def outside(job: Job, stated: Stated) -> str:
 def judged_time(job: Job, stated: Stated) -> str:
     """The longest of the ranks."""
     return close(stated, max(rank.judged_ns for rank in job.ranks.values()), 0.01)
+
+
+# Ranks that are recorded differently
+
+
+def begins(job: Job) -> dict[int, int]:
+    """When each rank begins to record."""
+    return {
+        number: min(each.start for each in rank.events if each.category != "trace")
+        for number, rank in job.recorded.items()
+    }
+
+
+def entries(job: Job, step: int) -> dict[int, int]:
+    """When the host of each rank begins a step."""
+    frame = job.trace.iterations[job.trace.iterations["iteration"] == step]
+    return dict(zip(frame["rank"].tolist(), frame["host_start_ns"].tolist(), strict=True))
+
+
+@check("recorded_late")
+@check("recorded_later")
+def late_beginning(job: Job, stated: Stated) -> str:
+    """Later than the first: these ranks most of all."""
+    begin = entries(job, stated.about["step"]) if "step" in stated.about else begins(job)
+    later = {rank: at - min(begin.values()) for rank, at in begin.items()}
+    if stated.unit == "ns":
+        return close(stated, max(later[rank] for rank in stated.ranks), 0.001, 2_000.0)
+    others = max((ns for rank, ns in later.items() if rank not in stated.value), default=0)
+    wrong = [rank for rank in stated.value if later[rank] < max(others, 1)]
+    return f"{wrong} begin no later than others" if wrong else ""
+
+
+def own_time(job: Job, rank: int) -> int:
+    """How long the median judged step of a rank is; without any, its device work from first to last."""
+    if not job.announced:
+        begin, end = job.recorded[rank].extent
+        return end - begin
+    spans = [span for (of, step), span in step_times(job).items() if of == rank and step in job.steps]
+    return round(median(end - begin for begin, end in spans))
+
+
+@check("not_judged_ranks")
+def not_judged_ranks(job: Job, stated: Stated) -> str:
+    others = tuple(sorted(set(job.recorded) - set(job.ranks)))
+    return "" if stated.value == others else f"ranks {others} are not judged"
+
+
+@check("unlike_ranks")
+def unlike_ranks(job: Job, stated: Stated) -> str:
+    """Their times and those of the longest are apart by half and more."""
+    both = [[own_time(job, rank) for rank in ranks] for ranks in (stated.value, stated.about["others"])]
+    least, most = sorted(both, key=max)
+    return "" if 1.5 * max(least) <= 1.001 * max(most) else f"they take {both} ns"
+
+
+@check("longest_time")
+def longest_time(job: Job, stated: Stated) -> str:
+    return close(stated, max(own_time(job, rank) for rank in stated.ranks), 0.01)
+
+
+@check("shortest_work")
+@check("longest_work")
+def span_of_work(job: Job, stated: Stated) -> str:
+    spans = [own_time(job, rank) for rank in job.recorded]
+    return close(stated, min(spans) if stated.measure == "shortest_work" else max(spans), 0.001)
 
 
 # Steps

@@ -123,7 +123,7 @@ def test_a_rank_without_such_all_gathers(tmp_path: Path):
 
 
 def test_a_rank_that_comes_late_is_no_fault_of_fsdp(tmp_path: Path):
-    trace = replace(DRAINED, waits_for_ns=700 * US).play().open(tmp_path, DRAINED.play().events)
+    trace = replace(DRAINED, waits_for_ns=350 * US).play().open(tmp_path, DRAINED.play().events)
     frame = overview(trace)
     rows = frame[frame["topic"] == "fsdp_prefetch"]
     # the other rank's own gathers are late all the same

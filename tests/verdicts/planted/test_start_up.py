@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,6 +183,75 @@ def test_nothing_is_judged_where_hardly_anything_follows(tmp_path: Path) -> None
     assert found["topic"].iloc[0] == "start_up" and "idle_host" not in set(found["topic"])
     assert found["title"].iloc[0] == "Starting up, compiling fused_moe_kernel,"
     assert found["text"].str.contains("The trace has no steady state").any()
+
+
+@pytest.mark.parametrize(
+    "call", ["cudaFree", "cuCtxCreate", "cudaDeviceGetStreamPriorityRange", "cudaMalloc"]
+)
+def test_a_context_made_before_the_first_work_is_start_up(call: str, tmp_path: Path) -> None:
+    program = Program()
+    program.driver(call, 500 * MS)
+    steady(program, 5)
+    found = judged(program, tmp_path)
+    assert found["topic"].iloc[0] == "start_up" and f"once, for {call} (500 ms long)" in found["text"].iloc[0]
+    assert found["share_pct"].iloc[0] == pytest.approx(99.6, abs=0.3)
+    assert not {"idle_host", "launch_bound", "outside", "no_work_due"} & set(found["topic"])
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_context_made_before_marked_steps_is_start_up(inside: bool, tmp_path: Path) -> None:
+    program = Program()
+    if not inside:
+        program.driver("cudaFree", 500 * MS)
+    for number in range(1, 7):
+        with program.step(number):
+            if inside and number == 1:
+                program.driver("cudaFree", 500 * MS)
+            steady(program)
+    found = judged(program, tmp_path)
+    texts = " ".join(found["text"])
+    assert "lie before the complete steps. The process starts up: the host is in cudaFree for 500 ms" in texts
+    assert inside is ("Iteration 1 holds start-up" in texts)
+    assert found.set_index("topic").loc["idle_host", "share_pct"] == pytest.approx(100 * 80 / 338, abs=3)
+    assert "no_work_due" not in set(found["topic"])
+
+
+def test_start_up_and_what_follows_are_all_of_it(tmp_path: Path) -> None:
+    program = Program()
+    program.driver("cudaMalloc", 100 * MS)
+    program.launch(50 * MS)
+    program.synchronise()
+    program.driver("cudaModuleLoadData", 30 * MS)
+    steady(program, 200)
+    found = judged(program, tmp_path)
+    stated = json.loads(found["claims"].iloc[0])
+    times = {claim["measure"]: claim["value"] for claim in stated if claim["unit"] == "ns"}
+    assert found["topic"].iloc[0] == "start_up" and "outside" not in set(found["topic"])
+    assert times["start_up_until"] == pytest.approx(
+        180 * MS, rel=0.01
+    )  # 50 of that is work between the calls
+    assert times["start_up"] == pytest.approx(130 * MS, rel=0.01)
+    assert times["start_up_until"] + times["judged_time"] == times["recorded_work"]
+
+
+@pytest.mark.parametrize("call", ["cudaDeviceSynchronize", "cudaMemcpy"])
+def test_a_wait_for_work_from_before_the_recording_is_no_start_up(call: str, tmp_path: Path) -> None:
+    program = Program()
+    program.driver(call, 60 * MS)
+    steady(program, 60)
+    found = judged(program, tmp_path)
+    assert "start_up" not in set(found["topic"])
+    assert (
+        found["topic"].iloc[0] == "outside" and f"The host is in {call} for 60.0 ms" in found["text"].iloc[0]
+    )
+
+
+def test_a_short_context_in_a_long_preparation_is_no_start_up(tmp_path: Path) -> None:
+    program = Program()
+    program.driver("cudaFree", 10 * MS)
+    program.operator("load_the_data", 90 * MS)
+    steady(program, 60)
+    assert judged(program, tmp_path)["topic"].iloc[0] == "outside"
 
 
 # -- before the first device work, and after the last ---------------------------------------------------

@@ -1,0 +1,263 @@
+"""Rules about recordings with calls to a device and without its events: what the host does is still known.
+
+What the device does, and what its host waits for, is not; so nothing is simulated.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
+from hta_widgets.analysis.calls.nesting import nest
+from hta_widgets.analysis.core.claim import Claim, Said, say, says
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import place_claim
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
+from hta_widgets.formatting import brief
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["RULES", "host_windows"]
+
+Int64 = npt.NDArray[np.int64]
+
+_MOST_NAMES: Final = 3
+_LEAST: Final = 0.03
+_MOST: Final = 0.5
+_OPERATORS: Final = "operators"
+# The first that holds decides.
+_KINDS: Final = {
+    "allocations": re.compile(
+        r"Malloc|Free|HostAlloc|HostRegister|Mem(?:Alloc|Create|Map|Unmap|Release|Address)"
+    ),
+    "copies": re.compile(r"Mem(?:cpy|set)", re.IGNORECASE),
+    "waits": re.compile(r"Synchronize|EventQuery|StreamQuery"),
+    "launches": re.compile(r"Launch"),
+    "set_up": re.compile(""),
+}
+
+
+@dataclass(frozen=True)
+class HostCalls:
+    """What the thread of a rank does that calls the device most.
+
+    Attributes:
+        window_ns: how long it is judged.
+        time: kind of its calls, or "operators" -> when it is in them, and in nothing inside them.
+        names: the same -> name -> for how long, ns, the longest first.
+        longest: the same -> number of the longest event.
+    """
+
+    window_ns: int
+    time: dict[str, Intervals]
+    names: dict[str, dict[str, int]]
+    longest: dict[str, int]
+
+    def own_ns(self, rank_trace: RankTrace, kind: str) -> int:
+        """How long the longest of a kind takes."""
+        row = self.longest[kind]
+        return self.time[kind].clip(int(rank_trace.start[row]), int(rank_trace.end[row])).length
+
+
+def host_windows(inputs: Inputs) -> dict[int, int]:
+    """How long each rank is judged, ns; empty unless no rank has device events and all call a device."""
+    found = {}
+    for rank in inputs.trace.ranks_of(inputs.scope):
+        calls = inputs.of(rank, _calls)
+        if calls is None:
+            return {}
+        found[rank] = calls.window_ns
+    return found
+
+
+def _calls(inputs: Inputs, rank: int) -> HostCalls | None:
+    rank_trace = inputs.trace.rank(rank)
+    runtime = rank_trace.event_class == EventClass.RUNTIME
+    windows = rank_trace.windows(inputs.scope)
+    if rank_trace.is_device.any() or not runtime.any() or not len(windows):
+        return None
+    if RANGE_CATEGORY in rank_trace.categories:  # counters: calls take as long as the profiler's replays
+        return None
+    judged = Intervals.union(windows[:, 0], windows[:, 1])
+    wanted = np.flatnonzero(runtime | (rank_trace.event_class == EventClass.HOST_OP))
+    wanted = wanted[judged.within_each(np.stack([rank_trace.start[wanted], rank_trace.end[wanted]], 1)) > 0]
+    if not len(wanted):
+        return None
+    by_thread = {
+        thread: (judged & _open(rank_trace, wanted[rank_trace.thread[wanted] == thread])).length
+        for thread in unique(rank_trace.thread[wanted]).tolist()
+    }
+    thread = max(sorted(by_thread), key=lambda each: by_thread[each])
+    rows = wanted[rank_trace.thread[wanted] == thread]
+    kind_of = {name: _kind(rank_trace.names[name]) for name in unique(rank_trace.name[rows]).tolist()}
+    of_name = [kind_of[code] for code in rank_trace.name[rows].tolist()]
+    kind = np.where(runtime[rows], of_name, _OPERATORS)
+    calls = judged & _open(rank_trace, rows[kind != _OPERATORS])
+    time = {each: judged & _open(rank_trace, rows[kind == each]) for each in _KINDS}
+    time[_OPERATORS] = (judged & _open(rank_trace, rows[kind == _OPERATORS])) - calls
+    own = _own(rank_trace, rows, judged)
+    return HostCalls(
+        judged.length,
+        time,
+        {each: _by_name(rank_trace, rows[kind == each], own[kind == each]) for each in time},
+        {each: int(rows[kind == each][own[kind == each].argmax()]) for each in time if (kind == each).any()},
+    )
+
+
+def _kind(name: str) -> str:
+    return next(kind for kind, pattern in _KINDS.items() if pattern.search(name))
+
+
+def _open(rank_trace: RankTrace, rows: Int64) -> Intervals:
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+
+
+def _own(rank_trace: RankTrace, rows: Int64, judged: Intervals) -> Int64:
+    """How much of the judged time each row of a thread is open, those inside it aside."""
+    start, end = rank_trace.start[rows], rank_trace.end[rows]
+    inside = judged.within_each(np.stack([start, end], 1))
+    inner = (rank_trace.event_class[rows] == EventClass.RUNTIME).astype(np.int8)
+    around = nest(start, end, np.zeros(len(rows), np.int64), inner)
+    own = inside.copy()
+    np.subtract.at(own, around[around >= 0], inside[around >= 0])
+    return own.clip(0)
+
+
+def _by_name(rank_trace: RankTrace, rows: Int64, own: Int64) -> dict[str, int]:
+    total = np.zeros(len(rank_trace.names), np.int64)
+    np.add.at(total, rank_trace.name[rows], own)
+    order = np.argsort(-total, kind="stable")
+    return {rank_trace.names[code]: int(total[code]) for code in order[total[order] > 0].tolist()}
+
+
+def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
+    """The time of the rank that spends the largest part of its own on a kind of calls."""
+    whole = host_windows(inputs)
+    found = {rank: calls for rank in whole if (calls := inputs.of(rank, _calls)) and calls.time[kind].length}
+    if not found:
+        return None
+    rank = max(found, key=lambda each: found[each].time[kind].length / found[each].window_ns)
+    calls, rank_trace = found[rank], inputs.trace.rank(rank)
+    spent, names = calls.time[kind].length, calls.names[kind]
+    several, about = len(whole) > 1, {"kind": kind}
+    listed: list[Said] = [
+        say(
+            "{name} ({share})",
+            name=place_claim("host_call", name, rank, nth=nth, kind=kind),
+            share=inputs.of_time(
+                "host_call_time", 100.0 * ns / calls.window_ns, (rank,), name=name, kind=kind
+            ),
+        )
+        for nth, (name, ns) in enumerate(names.items())
+        if nth < _MOST_NAMES and (not nth or ns >= _LEAST * calls.window_ns)
+    ]
+    longest = calls.longest[kind]
+    text = say(
+        f"The host{{where}} {does} {{lost}}: {{calls}}; up to {{longest}} at a time. No device events are "
+        "recorded: what the device does meanwhile is unknown.",
+        where=say(" of {rank}", rank=Claim("host_rank", (rank,), "ranks", about=about)) if several else "",
+        lost=inputs.time_lost("host_kind_time", 100.0 * spent / calls.window_ns, spent, (rank,), kind=kind),
+        calls=says(listed, ", "),
+        longest=Claim("host_longest", calls.own_ns(rank_trace, kind), "ns", ranks=(rank,), about=about),
+    )
+    first = next(iter(names))
+    title = (
+        f"Running {brief(first)} on the host" if kind == _OPERATORS and names[first] >= _MOST * spent else ""
+    )
+    return Finding(
+        spent,
+        100.0 * spent / calls.window_ns,
+        text,
+        advice,
+        "call_stacks",
+        Evidence(
+            rank if several else None,
+            name=first,
+            event_rank=rank,
+            event_id=int(rank_trace.event_id[longest]),
+            span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
+        ),
+        lost=inputs.when((rank,), lambda _: calls.time[kind]),
+        title=title,
+    )
+
+
+def _rule(kind: str, title: str, label: str, does: str, advice: str, wrong_if: str) -> Rule:
+    return Rule(
+        topic=f"host_{kind}" if kind != _OPERATORS else "host_self_time",
+        question=HOST_QUESTION,
+        title=title,
+        label=label,
+        lost_as="host",
+        judge=partial(_judge, kind, does, advice),
+        applies=never,
+        no_change="only device work can be simulated, and none is recorded",
+        wrong_if=wrong_if,
+    )
+
+
+_WAITS: Final = "The device works meanwhile: then its own time is what counts."
+
+RULES: Final = (
+    _rule(
+        _OPERATORS,
+        "Running operators on the host",
+        "CPU operators",
+        "is in operators, calls of the runtime aside,",
+        "Look at these operators: those that compute on the CPU can run on the device, and many short ones "
+        "can be joined by torch.compile.",
+        _WAITS,
+    ),
+    _rule(
+        "allocations",
+        "Allocating and freeing device memory",
+        "Device allocations",
+        "allocates and frees device memory",
+        "Let PyTorch's allocator keep its memory: avoid torch.cuda.empty_cache(), leave memory free, and set "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        "The calls are the first of the process: then they create its context.",
+    ),
+    _rule(
+        "copies",
+        "Copies that the host waits for",
+        "Blocking copies",
+        "is in calls that copy",
+        "Copy from pinned memory with non_blocking=True, and read results back once instead of one by one.",
+        _WAITS,
+    ),
+    _rule(
+        "waits",
+        "Waiting for the device",
+        "Waiting for the device",
+        "waits for the device",
+        "Record the device's events to see what it waits for.",
+        _WAITS,
+    ),
+    _rule(
+        "launches",
+        "Calls that launch device work",
+        "Launch calls",
+        "is in calls that launch device work",
+        "Launch fewer, larger kernels: torch.compile, CUDA graphs, a larger batch.",
+        "The queue of the device is full, or code is loaded at its first launch.",
+    ),
+    _rule(
+        "set_up",
+        "Setting up the device",
+        "Device set-up",
+        "is in other calls of the runtime",
+        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+        "The calls come again in every step.",
+    ),
+)
