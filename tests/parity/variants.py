@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -23,16 +24,23 @@ START = 10**12
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "mtia_ccp_events"}
 
 
+_FRACTION = re.compile(rb'"ts":\s*-?[0-9]+[.eE]')
+
+
 def load(path: Path) -> dict[str, Any]:
-    raw = path.read_bytes()
-    document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw, parse_float=Decimal)
+    document = json.loads(_text(path), parse_float=Decimal)
     assert isinstance(document, dict)
     return document
 
 
-def is_whole(document: dict[str, Any]) -> bool:
+def is_whole(path: Path) -> bool:
     """HTA rounds nothing: no timestamp of a slice has a fraction."""
-    return all(not isinstance(event.get("ts"), Decimal) for event in document.get("traceEvents", []))
+    return _FRACTION.search(_text(path)) is None
+
+
+def _text(path: Path) -> bytes:
+    raw = path.read_bytes()
+    return gzip.decompress(raw) if path.suffix == ".gz" else raw
 
 
 def in_whole_units(documents: Iterable[dict[str, Any]]) -> None:
