@@ -203,15 +203,18 @@ class _Host:
         both = np.concatenate([rows, marks])
         is_mark = np.arange(len(both)) >= len(rows)
         order = np.lexsort((-self.end[both], is_mark, self.start[both], self.tid[both], self.pid[both]))
+        lane = self.pid.astype(np.int64) * (len(self._table.dictionary("tid")) + 1) + self.tid
+        rows, is_mark = both[order], is_mark[order]
+        columns = (
+            column.tolist() for column in (rows, is_mark, lane[rows], self.start[rows], self.end[rows])
+        )
         found: dict[int, int] = {}
-        around: list[int] = []
-        for row, marked in zip(both[order].tolist(), is_mark[order].tolist(), strict=True):
-            while around and (
-                not self.same_thread(around[-1], row) or self.end[around[-1]] < self.start[row]
-            ):
+        around: list[tuple[int, int, int]] = []  # row, lane and end
+        for row, marked, here, begin, end in zip(*columns, strict=True):
+            while around and (around[-1][1] != here or around[-1][2] < begin):
                 around.pop()
             if not marked:
-                around.append(row)
+                around.append((row, here, end))
             elif around:
-                found[row] = around[-1]
+                found[row] = around[-1][0]
         return found
