@@ -139,7 +139,10 @@ class _Host:
         self._process_of = dict(zip(self.tid[program].tolist(), self.pid[program].tolist(), strict=True))
         self._at_home(self._of["cann_runtime"])
         queued = self._of["enqueue"][np.argsort(self.start[self._of["enqueue"]], kind="stable")]
-        self._queued = {tid: queued[self.tid[queued] == tid] for tid in np.unique(self.tid[queued]).tolist()}
+        self._queued: dict[int, tuple[Int64, Int64]] = {}  # by thread, with their starts
+        for tid in np.unique(self.tid[queued]).tolist():
+            own = queued[self.tid[queued] == tid]
+            self._queued[tid] = own, self.start[own]
 
     def _rows(self, category: str) -> Int64:
         rows = slices_of(self._table)
@@ -184,8 +187,8 @@ class _Host:
 
     def queued_in(self, operator: int) -> int:
         """The first entry into the queue inside an operator, on its thread; the operator if there is none."""
-        own = self._queued.get(int(self.tid[operator]), _NONE)
-        at = int(np.searchsorted(self.start[own], self.start[operator]))
+        own, starts = self._queued.get(int(self.tid[operator]), (_NONE, _NONE))
+        at = int(np.searchsorted(starts, self.start[operator]))
         return int(own[at]) if at < len(own) and self.end[own[at]] <= self.end[operator] else operator
 
     def adopt(self, call: int, caller: int) -> None:
