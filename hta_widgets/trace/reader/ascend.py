@@ -139,7 +139,10 @@ class _Host:
         self._process_of = dict(zip(self.tid[program].tolist(), self.pid[program].tolist(), strict=True))
         self._at_home(self._of["cann_runtime"])
         queued = self._of["enqueue"][np.argsort(self.start[self._of["enqueue"]], kind="stable")]
-        self._queued = {tid: queued[self.tid[queued] == tid] for tid in np.unique(self.tid[queued]).tolist()}
+        self._queued: dict[int, tuple[Int64, Int64]] = {}  # by thread, with their starts
+        for tid in np.unique(self.tid[queued]).tolist():
+            own = queued[self.tid[queued] == tid]
+            self._queued[tid] = own, self.start[own]
 
     def _rows(self, category: str) -> Int64:
         rows = slices_of(self._table)
@@ -184,8 +187,8 @@ class _Host:
 
     def queued_in(self, operator: int) -> int:
         """The first entry into the queue inside an operator, on its thread; the operator if there is none."""
-        own = self._queued.get(int(self.tid[operator]), _NONE)
-        at = int(np.searchsorted(self.start[own], self.start[operator]))
+        own, starts = self._queued.get(int(self.tid[operator]), (_NONE, _NONE))
+        at = int(np.searchsorted(starts, self.start[operator]))
         return int(own[at]) if at < len(own) and self.end[own[at]] <= self.end[operator] else operator
 
     def adopt(self, call: int, caller: int) -> None:
@@ -203,15 +206,18 @@ class _Host:
         both = np.concatenate([rows, marks])
         is_mark = np.arange(len(both)) >= len(rows)
         order = np.lexsort((-self.end[both], is_mark, self.start[both], self.tid[both], self.pid[both]))
+        lane = self.pid.astype(np.int64) * (len(self._table.dictionary("tid")) + 1) + self.tid
+        rows, is_mark = both[order], is_mark[order]
+        columns = (
+            column.tolist() for column in (rows, is_mark, lane[rows], self.start[rows], self.end[rows])
+        )
         found: dict[int, int] = {}
-        around: list[int] = []
-        for row, marked in zip(both[order].tolist(), is_mark[order].tolist(), strict=True):
-            while around and (
-                not self.same_thread(around[-1], row) or self.end[around[-1]] < self.start[row]
-            ):
+        around: list[tuple[int, int, int]] = []  # row, lane and end
+        for row, marked, here, begin, end in zip(*columns, strict=True):
+            while around and (around[-1][1] != here or around[-1][2] < begin):
                 around.pop()
             if not marked:
-                around.append(row)
+                around.append((row, here, end))
             elif around:
-                found[row] = around[-1]
+                found[row] = around[-1][0]
         return found
