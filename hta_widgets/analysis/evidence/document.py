@@ -22,6 +22,7 @@ from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
 from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.sections import MEMORY, RECORDING, SAVES, VERDICT
+from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
@@ -238,14 +239,14 @@ def _together(
 
 
 def _unknown(trace: Trace, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """What this recording cannot tell, and what to record."""
+    """What this recording cannot tell, or only of some ranks or times, and what to record."""
     found = [
         {
             "what": clipped(quoted_in(str(row["text"]), []), _LINE),
             "record": clipped(str(row["suggestion"]), _LINE),
         }
         for row in rows
-        if row["severity"] == OPEN
+        if row["severity"] == OPEN or row["topic"] == DIFFERENT_RECORDINGS
     ]
     if "serving" in trace.kinds:
         found = [*found[: _MOST_UNKNOWN - 1], dict(_OF_SERVERS)]

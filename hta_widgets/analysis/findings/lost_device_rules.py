@@ -193,12 +193,13 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
     )
 
 
-def _rule(kind: str, title: str, label: str, does: str, advice: str, wrong_if: str) -> Rule:
+def _rule(kind: str, title: str, label: str, cause: str, does: str, advice: str, wrong_if: str) -> Rule:
     return Rule(
         topic=f"host_{kind}" if kind != _OPERATORS else "host_self_time",
         question=HOST_QUESTION,
         title=title,
         label=label,
+        cause=cause,
         lost_as="host",
         judge=partial(_judge, kind, does, advice),
         applies=never,
@@ -214,6 +215,7 @@ RULES: Final = (
         _OPERATORS,
         "Running operators on the host",
         "CPU operators",
+        "operators on the CPU",
         "is in operators, calls of the runtime aside,",
         "Look at these operators: those that compute on the CPU can run on the device, and many short ones "
         "can be joined by torch.compile.",
@@ -223,6 +225,7 @@ RULES: Final = (
         "allocations",
         "Allocating and freeing device memory",
         "Device allocations",
+        "allocations by the driver",
         "allocates and frees device memory",
         "Let PyTorch's allocator keep its memory: avoid torch.cuda.empty_cache(), leave memory free, and set "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
@@ -232,6 +235,7 @@ RULES: Final = (
         "copies",
         "Copies that the host waits for",
         "Blocking copies",
+        "blocking copies",
         "is in calls that copy",
         "Copy from pinned memory with non_blocking=True, and read results back once instead of one by one.",
         _WAITS,
@@ -240,6 +244,7 @@ RULES: Final = (
         "waits",
         "Waiting for the device",
         "Waiting for the device",
+        "waiting for the device",
         "waits for the device",
         "Record the device's events to see what it waits for.",
         _WAITS,
@@ -248,6 +253,7 @@ RULES: Final = (
         "launches",
         "Calls that launch device work",
         "Launch calls",
+        "calls that launch work",
         "is in calls that launch device work",
         "Launch fewer, larger kernels: torch.compile, CUDA graphs, a larger batch.",
         "The queue of the device is full, or code is loaded at its first launch.",
@@ -256,6 +262,7 @@ RULES: Final = (
         "set_up",
         "Setting up the device",
         "Device set-up",
+        "setting up the device",
         "is in other calls of the runtime",
         "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         "The calls come again in every step.",

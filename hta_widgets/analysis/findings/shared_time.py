@@ -14,7 +14,14 @@ from hta_widgets.formatting import capitalised, duration, ranks_in_words
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["SharedTime", "different_recordings", "late_entry", "lengths_apart", "shared_time"]
+__all__ = [
+    "DIFFERENT_RECORDINGS",
+    "SharedTime",
+    "different_recordings",
+    "late_entry",
+    "lengths_apart",
+    "shared_time",
+]
 
 Span = tuple[int, int]
 
@@ -23,8 +30,9 @@ UNLIKE: Final = 1.5
 _MOST: Final = 0.5
 # Less work of a rank says nothing about it.
 _ENOUGH_WORK: Final = 3
+DIFFERENT_RECORDINGS: Final = "different_recordings"
 _RULE: Final = Rule(
-    "different_recordings", MAIN_QUESTION, "Ranks recorded differently", lambda inputs: None, "aside"
+    DIFFERENT_RECORDINGS, MAIN_QUESTION, "Ranks recorded differently", lambda inputs: None, "aside"
 )
 
 

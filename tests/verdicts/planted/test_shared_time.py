@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from hta_widgets.analysis.evidence.document import evidence
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.story import story
@@ -48,6 +49,7 @@ def test_a_late_beginning_is_neither_a_loss_nor_a_saving(late: int, later: str, 
     transfers = sum(part.ns for part in said.parts if part.lost_as == "communication")
     assert transfers == pytest.approx(11 * 100_000, abs=10_000)  # and no waiting
     assert "Rank 1 begins to record" in said.limits and said.whole_ns < 14 * MS
+    assert any("begins to record" in each["what"] for each in evidence(trace)["unknown"])
 
 
 def test_a_rank_that_is_late_while_it_records_is_late(tmp_path: Path) -> None:
