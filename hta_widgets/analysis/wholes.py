@@ -12,24 +12,34 @@ if TYPE_CHECKING:
 
 __all__ = ["coverage_of", "shown_scope", "whole_of"]
 
-# Analyses of the windows of a scope; all others are about events, or choose their time themselves.
-_OF_WINDOWS = (
-    "temporal_breakdown",
-    "comm_comp_overlap",
-    "kernel_type_breakdown",
-    "idle_breakdown",
-    "idle_gaps",
-)
+# Analyses that answer about the time that findings judge, as the bar and the findings beside them do.
+_OF_JUDGED = frozenset(
+    {
+        "temporal_breakdown", "comm_comp_overlap", "idle_breakdown", "idle_gaps", "stream_idle_breakdown",
+        "kernel_type_breakdown", "kernel_breakdown", "kernel_durations", "kernel_classes", "occupancy",
+        "operators", "roofline", "formula_coverage", "op_kernels", "fusion_candidates", "launch_stats",
+        "launch_summary", "stragglers", "rank_waits", "slowdown", "collectives", "bandwidth_summary",
+        "fsdp_units", "expert_balance",
+    }
+)  # fmt: skip
+# Those that answer about the whole program, of which what lies outside of the steps is a part.
+_OF_PROGRAM = frozenset(
+    {
+        "user_annotations", "annotation_totals", "op_counts", "call_stacks", "module_stacks",
+        "kernel_sequences", "cupti_counters", "queue_length", "queue_summary", "blocked_on_full_queue",
+    }
+)  # fmt: skip
+# All others are about every step, about memory, or about the job, and say so themselves.
 
 
 def shown_scope(trace: Trace, kind: str, scope: Scope) -> Scope:
     """The scope that a panel of analysis `kind` answers about when a selection has this one.
 
-    Shares are of the steps that findings judge, unless iterations or a time window are selected; a window of
+    Figures are of the steps that findings judge, unless iterations or a time window are selected; a window of
     the whole recording shows all recorded device work.
     """
     chosen = scope.iterations is not None or scope.window_ns is not None
-    if kind not in _OF_WINDOWS or chosen:
+    if kind not in _OF_JUDGED or chosen:
         return scope
     from hta_widgets.analysis.findings import judged_scope  # with all rules: only where it is needed
     from hta_widgets.analysis.findings.recording_rules import recording_verdict
@@ -40,7 +50,7 @@ def shown_scope(trace: Trace, kind: str, scope: Scope) -> Scope:
 
 
 def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
-    """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time.
+    """`over 5 steps, 402 ms`, `over all recorded device work, 812 ms`; "" where it is about no time.
 
     Args:
         trace: the job.
@@ -68,7 +78,10 @@ def coverage_of(trace: Trace, scope: Scope) -> str:
 
 
 def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
-    judged = _judged(trace, scope) if kind == "overview" else scope if kind in _OF_WINDOWS else None
+    if kind in _OF_PROGRAM and scope.iterations is None and scope.window_ns is None:
+        return f"over the whole recording, {duration(trace.summary['duration_ns'])}"
+    about_time = kind in _OF_JUDGED or kind in _OF_PROGRAM
+    judged = _judged(trace, scope) if kind == "overview" else scope if about_time else None
     if judged is None:
         return ""
     ranks = [rank for rank in trace.ranks_of(judged) if trace.rank(rank).device_span is not None]

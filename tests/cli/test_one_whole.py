@@ -50,6 +50,15 @@ def test_a_share_has_one_value(name: str, run: Run) -> None:
         assert [list(row.values()) for row in rows] == plain(panel)
         assert alone.json["rows"] == rows
         assert alone.json["of"] == whole_of(trace, kind, scope) == document["of"]
+    kernels = answers["kernel_breakdown"]
+    if "missing" not in kernels:
+        scope = shown_scope(trace, "kernel_breakdown", Scope())
+        panel = analysis.kernel_breakdown(trace, scope, by="job", top=10)
+        assert [list(row.values()) for row in kernels["rows"]] == plain(panel)[: len(kernels["rows"])]
+    waiting = answers["stragglers"]
+    if "missing" not in waiting:
+        panel = analysis.stragglers(trace, shown_scope(trace, "stragglers", Scope()))
+        assert [list(row.values()) for row in waiting["rows"]] == plain(panel)
     assert not contradictions(trace, findings["rows"])
 
 
