@@ -233,7 +233,7 @@ RULES: Final = (
     ),
     _rule(
         "copies",
-        "Copies that the host waits for",
+        "Waiting in calls that copy",
         "Blocking copies",
         "blocking copies",
         "is in calls that copy",
@@ -251,7 +251,7 @@ RULES: Final = (
     ),
     _rule(
         "launches",
-        "Calls that launch device work",
+        "Launching device work",
         "Launch calls",
         "calls that launch work",
         "is in calls that launch device work",

@@ -146,7 +146,7 @@ def test_where_the_host_does_nothing_for_long_it_abstains(tmp_path: Path) -> Non
     [
         ("alloc_heavy_a40", "Allocating and freeing device memory costs most, 71.9 % of the time"),
         ("wsl_rows_lost", "Running aten::normal_ on the host costs most, 74.8 % of the time"),
-        ("trace0_2080ti", "Copies that the host waits for costs 93.1 % of the time"),
+        ("trace0_2080ti", "Waiting in calls that copy costs 93.1 % of the time"),
     ],
 )
 def test_recordings(name: str, said: str) -> None:
