@@ -186,7 +186,9 @@ def test_without_device_events_the_story_is_of_the_cpu():
     told = story(trace)
     assert told.headline.startswith("Waiting for a late rank costs most, 58.8 % of the time")
     assert {part.lost_as for part in told.parts} == {"host"}
-    assert told.advice[0].form == "unknown" and told.advice[0].ranks == [2]
+    late = told.advice[0]
+    assert late.form == "unknown" and late.ranks == [2, 3]
+    assert late.places[0].label.endswith("rank 3 waits for rank 2")
 
 
 def test_nothing_found_says_what_the_time_goes_to():

@@ -246,7 +246,7 @@ def test_abstention_says_why_and_what_to_record() -> None:
     assert "torch.profiler.profile(" in widget.message
     with pytest.raises(MissingDataError):
         widget.frame()
-    assert "dependencies miss" in widget.snapshot().to_svg()
+    assert "simulated without changes" in widget.snapshot().to_svg()
 
 
 def test_the_picture_has_the_answer(widget: WhatIf) -> None:
