@@ -51,7 +51,8 @@ def _answer(frame: pd.DataFrame) -> str:
     said = _judged(frame)
     if apart.empty:
         return said
-    return f"{'; '.join(apart['headline'])}; in the rest, {decapitalised(said)}"
+    first, *others = apart["headline"]
+    return f"{'; '.join([first, *map(decapitalised, others), f'in the rest, {decapitalised(said)}'])}"
 
 
 def _judged(frame: pd.DataFrame) -> str:
