@@ -7,6 +7,7 @@ contract, and each test has a kernel of each: `make test` puts version 6 beside 
 from __future__ import annotations
 
 import ast
+import math
 import os
 import time
 from collections import Counter
@@ -25,6 +26,8 @@ from tests.widgets.forked import JOB
 pytestmark = pytest.mark.slow
 
 SECONDS = 60
+# Python drops an exception in a finalizer, an interrupt too: then whoever waits interrupts once more.
+PATIENCE_S, INTERRUPTS = 10, 3
 
 OLDER = ROOT / ".venv" / "ipykernel6"
 VERSIONS = ("installed", "6")
@@ -65,8 +68,12 @@ class Kernel:
             interrupted_after: so many seconds after the cell printed something.
         """
         asked = self._client.execute(code)
-        printed = ""
+        printed, interrupts, due = "", 0, math.inf
         while True:
+            if time.monotonic() > due:
+                assert interrupts < INTERRUPTS, "no interrupt ended the cell"
+                self._manager.interrupt_kernel()
+                interrupts, due = interrupts + 1, time.monotonic() + PATIENCE_S
             message = self.heard()
             if message["parent_header"].get("msg_id") != asked:
                 continue
@@ -75,8 +82,7 @@ class Kernel:
                 printed += content["text"]
                 if interrupted_after is not None:
                     time.sleep(interrupted_after)
-                    self._manager.interrupt_kernel()
-                    interrupted_after = None
+                    interrupted_after, due = None, 0.0
             elif content.get("execution_state") == "idle":
                 return self._error_of(asked) or printed
 

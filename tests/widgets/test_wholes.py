@@ -34,10 +34,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 def test_findings_and_panels_name_their_times(program: Trace) -> None:
     assert whole_of(program, "overview", Scope()) == "over 5 steps, 100 ms"
-    for kind in ("temporal_breakdown", "comm_comp_overlap", "idle_breakdown", "idle_gaps"):
+    for kind in ("temporal_breakdown", "idle_gaps", "kernel_breakdown", "operators", "launch_stats"):
         assert whole_of(program, kind, shown_scope(program, kind, Scope())) == "over 5 steps, 100 ms"
         assert whole_of(program, kind, Scope()) == "over all recorded device work, 111 ms"
-    for kind in ("kernel_breakdown", "step_times", "critical_path"):
+    recorded = f"over the whole recording, {duration(program.summary['duration_ns'])}"
+    for kind in ("op_counts", "call_stacks", "user_annotations"):
+        assert shown_scope(program, kind, Scope()) == Scope()
+        assert whole_of(program, kind, Scope()) == recorded
+        assert whole_of(program, kind, Scope(iterations=(2,))) == "over 1 step, 20.0 ms"
+    for kind in ("step_times", "memory_peak", "critical_path"):
         assert whole_of(program, kind, Scope()) == ""
 
 
@@ -92,6 +97,6 @@ def test_what_could_not_be_read_is_told_with_every_answer(tmp_path: Path) -> Non
     max(tmp_path.iterdir()).write_text("<html>not a trace</html>")
     trace = Trace.open(tmp_path, cache=False)
     missing = "without rank 3 of 4, 1 file that could not be read"
-    assert whole_of(trace, "kernel_breakdown", Scope()) == missing
+    assert whole_of(trace, "memory_peak", Scope()) == missing
     assert whole_of(trace, "idle_breakdown", Scope()).endswith(f" on each rank, {missing}")
     assert whole_of(trace, "overview", Scope()).endswith(missing)

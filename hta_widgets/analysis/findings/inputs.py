@@ -160,7 +160,10 @@ class Inputs:
                 self.shared = late_entry(steps[0], first, second, float(later["dur_ns"].median()))
                 steps = steps[1:] if self.shared else steps
             else:
-                self.shared = self._of_only_step(steps[0], first)
+                # ranks that enter the next one as far apart, of which less may be recorded, are always so
+                second, usual = self._begins(ranks, steps[0] + 1), float(complete["dur_ns"].median())
+                if len(second) < 2 or late_entry(steps[0], first, second, usual):
+                    self.shared = self._of_only_step(steps[0], first)
                 if self.shared and self.shared.window_ns:
                     return replace(scope, window_ns=self.shared.window_ns)
         chosen = complete[complete["iteration"].isin(steps) & ~complete["open"]]

@@ -11,7 +11,7 @@ import numpy as np
 from hta_widgets.jit import inline, outline
 from hta_widgets.trace.reader.bytes import Text, byte_at
 from hta_widgets.trace.reader.event_scan import FLOAT, JSON, TEXT
-from hta_widgets.trace.reader.perfetto.ids import meaning_of, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, meaning_of, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_DEFERRED,
     A_DOUBLE,
@@ -28,7 +28,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     NOTHING,
     SKIP,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.rows import (
     add_note,

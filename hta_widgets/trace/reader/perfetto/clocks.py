@@ -6,6 +6,7 @@ import numpy as np
 
 from hta_widgets.jit import inline, outline
 from hta_widgets.trace.reader.bytes import Text
+from hta_widgets.trace.reader.perfetto.ids import State
 from hta_widgets.trace.reader.perfetto.layout import (
     ANCHOR,
     BOOTTIME,
@@ -24,7 +25,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     REALTIME_CLOCK,
     UNKNOWN_CLOCK,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.wire import BYTES, read_field
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text
-from hta_widgets.trace.reader.perfetto.ids import define, meaning_of, place_of, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, define, meaning_of, place_of, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_COUNTER,
     A_COUNTER_DEVICE,
@@ -19,7 +19,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     STAGE_COUNTER,
     TRACK,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.rows import drop_row, new_row
 from hta_widgets.trace.reader.perfetto.wire import BYTES, VARINT, read_field

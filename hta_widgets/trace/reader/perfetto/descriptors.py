@@ -6,7 +6,7 @@ import numpy as np
 
 from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text
-from hta_widgets.trace.reader.perfetto.ids import place_of_track, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, place_of_track, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     DEFAULT_CLOCK,
     DEFAULT_TRACK,
@@ -24,7 +24,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     THREAD_SORT,
     TID,
     TRACK_NAME,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.wire import BYTES, VARINT, read_field
 

@@ -7,7 +7,7 @@ import numpy as np
 from hta_widgets.jit import inline, outline
 from hta_widgets.trace.reader.bytes import Text, byte_at
 from hta_widgets.trace.reader.perfetto.arguments import read_argument
-from hta_widgets.trace.reader.perfetto.ids import meaning_of, place_of_track, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, meaning_of, place_of_track, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_CATEGORY,
     A_FLOW,
@@ -28,7 +28,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     NAME,
     TRACK,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.rows import add_note, drop_row, message_code, new_row
 from hta_widgets.trace.reader.perfetto.wire import BYTES, read_field, read_varint

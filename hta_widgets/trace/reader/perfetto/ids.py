@@ -6,9 +6,14 @@ an id is looked up in a *generation* of a sequence.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
 from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text
-from hta_widgets.trace.reader.dictionary import intern
+from hta_widgets.trace.reader.dictionary import Entries, intern
 from hta_widgets.trace.reader.perfetto.layout import (
     A_SEQUENCE,
     A_TRACK,
@@ -29,9 +34,28 @@ from hta_widgets.trace.reader.perfetto.layout import (
     THREAD_SORT,
     TID,
     UNRESOLVED,
+    Int64,
     Number,
-    State,
 )
+
+
+class State(NamedTuple):
+    """What was read, and what it refers to: few arrays, since a function takes each of them apart.
+
+    `texts` holds all that is equal or not: texts, ids (what they are of, their generation and number, 8 bytes
+    each) and messages (with the 8 bytes of their generation). It does not matter where two coincide.
+    """
+
+    texts: Entries
+    marks: Int64  # [text] -> what it means as an id, what to do with it as a key
+    events: Int64
+    cells: Int64  # [sparse column, cell] -> row, and value: of texts the code, of messages -2 - the code
+    floats: npt.NDArray[np.float64]  # the same memory
+    notes: Int64
+    places: Int64
+    numbers: Int64
+    words: Int64  # scratch memory
+    scratch: Text  # the same
 
 
 @outline

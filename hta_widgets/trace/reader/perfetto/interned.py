@@ -7,7 +7,7 @@ import numpy as np
 from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text
 from hta_widgets.trace.reader.perfetto.counters import read_counter_names
-from hta_widgets.trace.reader.perfetto.ids import define, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, define, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_CATEGORY,
     A_COUNTER_DEVICE,
@@ -20,7 +20,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     GENERATION,
     NONE,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.wire import BYTES, VARINT, read_field
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-
-from hta_widgets.trace.reader.bytes import Text
-from hta_widgets.trace.reader.dictionary import Entries
 
 Number = Any
 """A number of 64 bits: kernels turn a plain int into one."""
@@ -65,22 +62,3 @@ TEXT_ROOM: Final = 4096
 
 # what an argument holds
 NOTHING, A_NUMBER, A_DOUBLE, A_TEXT, A_TEXT_ID, A_MESSAGE = range(6)
-
-
-class State(NamedTuple):
-    """What was read, and what it refers to: few arrays, since a function takes each of them apart.
-
-    `texts` holds all that is equal or not: texts, ids (what they are of, their generation and number, 8 bytes
-    each) and messages (with the 8 bytes of their generation). It does not matter where two coincide.
-    """
-
-    texts: Entries
-    marks: Int64  # [text] -> what it means as an id, what to do with it as a key
-    events: Int64
-    cells: Int64  # [sparse column, cell] -> row, and value: of texts the code, of messages -2 - the code
-    floats: npt.NDArray[np.float64]  # the same memory
-    notes: Int64
-    places: Int64
-    numbers: Int64
-    words: Int64  # scratch memory
-    scratch: Text  # the same

@@ -18,7 +18,7 @@ from hta_widgets.trace.reader.perfetto.clocks import boottime, read_clocks
 from hta_widgets.trace.reader.perfetto.counters import read_counters
 from hta_widgets.trace.reader.perfetto.descriptors import read_defaults, read_descriptor
 from hta_widgets.trace.reader.perfetto.events import read_track_event
-from hta_widgets.trace.reader.perfetto.ids import forget_ids, place_of_sequence
+from hta_widgets.trace.reader.perfetto.ids import State, forget_ids, place_of_sequence
 from hta_widgets.trace.reader.perfetto.interned import read_interned
 from hta_widgets.trace.reader.perfetto.layout import (
     ALL,
@@ -40,7 +40,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     TEXT_PER_BYTE,
     TEXT_ROOM,
     WANTED,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.stages import read_stage
 from hta_widgets.trace.reader.perfetto.wire import BYTES, is_message, read_field, read_varint

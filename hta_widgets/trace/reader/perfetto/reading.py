@@ -16,7 +16,7 @@ from hta_widgets.trace.reader.columns import _KIND
 from hta_widgets.trace.reader.dictionary import Dictionary
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.perfetto import layout
-from hta_widgets.trace.reader.perfetto.layout import State
+from hta_widgets.trace.reader.perfetto.ids import State
 from hta_widgets.trace.reader.perfetto.packets import next_packet, scan_packets
 from hta_widgets.trace.reader.schema import argument_columns
 from hta_widgets.trace.reader.table import EventTable, Problem, cut_short

@@ -9,7 +9,7 @@ from hta_widgets.trace.reader.bytes import Text
 from hta_widgets.trace.reader.dictionary import intern
 from hta_widgets.trace.reader.event_scan import FLOAT, INT
 from hta_widgets.trace.reader.numbers import read_decimal, read_int
-from hta_widgets.trace.reader.perfetto.ids import text_code
+from hta_widgets.trace.reader.perfetto.ids import State, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_DEFERRED,
     COLUMNS,
@@ -25,7 +25,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     ROWS,
     TIME,
     Number,
-    State,
 )
 
 

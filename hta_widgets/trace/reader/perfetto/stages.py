@@ -8,7 +8,7 @@ from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text, u64
 from hta_widgets.trace.reader.event_scan import FLOAT, JSON
 from hta_widgets.trace.reader.perfetto.arguments import is_null
-from hta_widgets.trace.reader.perfetto.ids import meaning_of, text_code
+from hta_widgets.trace.reader.perfetto.ids import State, meaning_of, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
     A_KERNEL,
     A_STAGE,
@@ -30,7 +30,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     STAGE,
     TRACK,
     Number,
-    State,
 )
 from hta_widgets.trace.reader.perfetto.rows import (
     drop_row,
