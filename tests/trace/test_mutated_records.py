@@ -138,8 +138,9 @@ def differences(rank: RankTrace, truth: RankTrace, steps: list[int]) -> list[flo
 
 
 def whole_steps(rank: RankTrace) -> set[int]:
-    """Steps of which claims are made."""
+    """Steps of which claims are made: of open ones only where there are no others."""
     frame = rank.iterations[~rank.iterations["partial"]]
+    frame = frame[~frame["open"]] if not frame["open"].all() else frame
     vetoes = [veto for veto in rank.vetoes if "efficiency" in veto.claims]
     spans = zip(frame["iteration"], frame["start_ns"], frame["end_ns"], strict=True)
     return {step for step, *span in spans if not any(veto.touches(*span) for veto in vetoes)}
