@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.trace.classify import EventClass
@@ -58,7 +59,6 @@ _BESIDE_NODES: Final = 0.1
 # cores are short.
 _SOON_NS: Final = 500_000
 _SOON: Final = 0.05
-_NAMES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class HostTime:
     def in_collectives(self, time: Intervals) -> dict[str, int]:
         """Name -> how much of a time is in collectives, sends and receives of it, those inside them aside."""
         found: dict[str, int] = {}
-        for name, ns in zip(self.collectives, _apart(time, self.spans, self.around).tolist(), strict=True):
+        for name, ns in zip(self.collectives, own_time(time, self.spans, self.around).tolist(), strict=True):
             found[name] = found.get(name, 0) + ns
         return found
 
@@ -180,35 +180,35 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     own_calls = operator & mine
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
     calling = enclosing | own_calls
-    loading = judged & _open(rank_trace, calling & named(rank_trace, is_data_loading))
-    communicating = (judged & _open(rank_trace, calling & named(rank_trace, _CALL.search))) - loading
-    operators = (judged & _open(rank_trace, own_calls)) - loading - communicating
+    loading = judged & open_time(rank_trace, calling & named(rank_trace, is_data_loading))
+    communicating = (judged & open_time(rank_trace, calling & named(rank_trace, _CALL.search))) - loading
+    operators = (judged & open_time(rank_trace, own_calls)) - loading - communicating
     silent = judged - loading - operators - communicating
     collective = named(rank_trace, _COLLECTIVE.search) & among(
         classes, (EventClass.ANNOTATION, EventClass.HOST_OP)
     )
     waits = _waits(rank_trace, silent, np.flatnonzero(collective))
-    elsewhere = (silent - waits) & _open(rank_trace, operator & ~mine)
+    elsewhere = (silent - waits) & open_time(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
     communicates = communicating | waits
     lengths = outside.end - outside.start
     parts = dict(zip(PARTS, (loading, operators, communicates, elsewhere, outside), strict=True))
     updating = enclosing & named(rank_trace, _OPTIMIZER.search)
-    update = judged & _open(rank_trace, updating)
+    update = judged & open_time(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
     begins = rank_trace.start[calls]
     updates = calls[update.within_each(np.stack([begins, begins + 1], 1)) > 0]
     at = np.flatnonzero(collective)
     at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
-    spans = np.stack([rank_trace.start[at], rank_trace.end[at]], 1)
+    spans = spans_of(rank_trace, at)
     own = _own(rank_trace, calls, operators)
     places = np.flatnonzero(enclosing & ~_marks_steps(rank_trace))
     return HostTime(
         judged.length,
         {part: time.length for part, time in parts.items()},
-        _by_name(rank_trace, calls, own),
+        longest_names(rank_trace, calls, own),
         int((own > 0).sum()),
-        _by_name(rank_trace, places, _own(rank_trace, places, outside)),
+        longest_names(rank_trace, places, _own(rank_trace, places, outside)),
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
@@ -249,7 +249,7 @@ def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:
         return int(threads[int(counts.argmax())])
     operator = rank_trace.event_class == EventClass.HOST_OP
     longest = {
-        thread: (judged & _open(rank_trace, operator & (rank_trace.thread == thread))).length
+        thread: (judged & open_time(rank_trace, operator & (rank_trace.thread == thread))).length
         for thread in np.unique(rank_trace.thread[operator]).tolist()
     }
     return max(sorted(longest), key=lambda thread: longest[thread], default=None)
@@ -275,32 +275,13 @@ def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
 
 def _own(rank_trace: RankTrace, rows: Int64, time: Intervals) -> Int64:
     """How much of a time each of these rows of one thread is open, those inside it aside."""
-    spans = np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1)
-    return _apart(time, spans, _around(spans, np.zeros(len(rows), np.int64)))
+    spans = spans_of(rank_trace, rows)
+    return own_time(time, spans, _around(spans, np.zeros(len(rows), np.int64)))
 
 
 def _around(spans: Int64, thread: Int64) -> Int64:
     """The innermost span of its thread that holds each of them, -1 for none."""
     return nest(spans[:, 0], spans[:, 1], thread, np.zeros(len(spans), np.int8)).astype(np.int64)
-
-
-def _apart(time: Intervals, spans: Int64, around: Int64) -> Int64:
-    """How much of a time lies in each span, that in the spans inside it aside."""
-    inside = time.within_each(spans)
-    own = inside.copy()
-    np.subtract.at(own, around[around >= 0], inside[around >= 0])
-    return own.clip(0)
-
-
-def _by_name(rank_trace: RankTrace, rows: Int64, own: Int64) -> dict[str, int]:
-    total = np.zeros(len(rank_trace.names), np.int64)
-    np.add.at(total, rank_trace.name[rows], own)
-    order = np.argsort(-total, kind="stable")
-    return {rank_trace.names[code]: int(total[code]) for code in order[total[order] > 0][:_NAMES].tolist()}
-
-
-def _open(rank_trace: RankTrace, chosen: Bool) -> Intervals:
-    return Intervals.union(rank_trace.start[chosen], rank_trace.end[chosen])
 
 
 def _marks_steps(rank_trace: RankTrace) -> Bool:

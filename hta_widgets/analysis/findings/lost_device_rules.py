@@ -17,6 +17,7 @@ from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
@@ -91,11 +92,11 @@ def _calls(inputs: Inputs, rank: int) -> HostCalls | None:
         return None
     judged = Intervals.union(windows[:, 0], windows[:, 1])
     wanted = np.flatnonzero(runtime | (rank_trace.event_class == EventClass.HOST_OP))
-    wanted = wanted[judged.within_each(np.stack([rank_trace.start[wanted], rank_trace.end[wanted]], 1)) > 0]
+    wanted = wanted[judged.within_each(spans_of(rank_trace, wanted)) > 0]
     if not len(wanted):
         return None
     by_thread = {
-        thread: (judged & _open(rank_trace, wanted[rank_trace.thread[wanted] == thread])).length
+        thread: (judged & open_time(rank_trace, wanted[rank_trace.thread[wanted] == thread])).length
         for thread in unique(rank_trace.thread[wanted]).tolist()
     }
     thread = max(sorted(by_thread), key=lambda each: by_thread[each])
@@ -103,14 +104,14 @@ def _calls(inputs: Inputs, rank: int) -> HostCalls | None:
     kind_of = {name: _kind(rank_trace.names[name]) for name in unique(rank_trace.name[rows]).tolist()}
     of_name = [kind_of[code] for code in rank_trace.name[rows].tolist()]
     kind = np.where(runtime[rows], of_name, _OPERATORS)
-    calls = judged & _open(rank_trace, rows[kind != _OPERATORS])
-    time = {each: judged & _open(rank_trace, rows[kind == each]) for each in _KINDS}
-    time[_OPERATORS] = (judged & _open(rank_trace, rows[kind == _OPERATORS])) - calls
+    calls = judged & open_time(rank_trace, rows[kind != _OPERATORS])
+    time = {each: judged & open_time(rank_trace, rows[kind == each]) for each in _KINDS}
+    time[_OPERATORS] = (judged & open_time(rank_trace, rows[kind == _OPERATORS])) - calls
     own = _own(rank_trace, rows, judged)
     return HostCalls(
         judged.length,
         time,
-        {each: _by_name(rank_trace, rows[kind == each], own[kind == each]) for each in time},
+        {each: longest_names(rank_trace, rows[kind == each], own[kind == each]) for each in time},
         {each: int(rows[kind == each][own[kind == each].argmax()]) for each in time if (kind == each).any()},
     )
 
@@ -119,26 +120,11 @@ def _kind(name: str) -> str:
     return next(kind for kind, pattern in _KINDS.items() if pattern.search(name))
 
 
-def _open(rank_trace: RankTrace, rows: Int64) -> Intervals:
-    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-
-
 def _own(rank_trace: RankTrace, rows: Int64, judged: Intervals) -> Int64:
     """How much of the judged time each row of a thread is open, those inside it aside."""
-    start, end = rank_trace.start[rows], rank_trace.end[rows]
-    inside = judged.within_each(np.stack([start, end], 1))
+    spans = spans_of(rank_trace, rows)
     inner = (rank_trace.event_class[rows] == EventClass.RUNTIME).astype(np.int8)
-    around = nest(start, end, np.zeros(len(rows), np.int64), inner)
-    own = inside.copy()
-    np.subtract.at(own, around[around >= 0], inside[around >= 0])
-    return own.clip(0)
-
-
-def _by_name(rank_trace: RankTrace, rows: Int64, own: Int64) -> dict[str, int]:
-    total = np.zeros(len(rank_trace.names), np.int64)
-    np.add.at(total, rank_trace.name[rows], own)
-    order = np.argsort(-total, kind="stable")
-    return {rank_trace.names[code]: int(total[code]) for code in order[total[order] > 0].tolist()}
+    return own_time(judged, spans, nest(spans[:, 0], spans[:, 1], np.zeros(len(rows), np.int64), inner))
 
 
 def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:

@@ -1,0 +1,48 @@
+"""How long host calls are open within a time, those inside them aside, and which names that adds up for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["longest_names", "open_time", "own_time", "spans_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+_NAMES: Final = 8
+
+
+def spans_of(rank_trace: RankTrace, rows: Int64) -> Int64:
+    """int64[k, 2] ns: when rows begin and end."""
+    return np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1)
+
+
+def open_time(rank_trace: RankTrace, chosen: npt.NDArray[Any]) -> Intervals:
+    """When any of some rows is open; `chosen`: their numbers, or a mask."""
+    return Intervals.union(rank_trace.start[chosen], rank_trace.end[chosen])
+
+
+def own_time(time: Intervals, spans: Int64, around: npt.NDArray[np.integer[Any]]) -> Int64:
+    """How much of a time lies in each span, that in the spans inside it aside.
+
+    `around`: the innermost span that holds each of them, -1 for none.
+    """
+    inside = time.within_each(spans)
+    own = inside.copy()
+    np.subtract.at(own, around[around >= 0], inside[around >= 0])
+    return own.clip(0)
+
+
+def longest_names(rank_trace: RankTrace, rows: Int64, own: Int64) -> dict[str, int]:
+    """The names with most own time, the longest first, and how much, ns."""
+    total = np.zeros(len(rank_trace.names), np.int64)
+    np.add.at(total, rank_trace.name[rows], own)
+    order = np.argsort(-total, kind="stable")
+    return {rank_trace.names[code]: int(total[code]) for code in order[total[order] > 0][:_NAMES].tolist()}
