@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from hta_widgets import examples
+from hta_widgets import Trace, examples
 from hta_widgets.timeline import doubtful, lanes_of
+from tests.job.many_ranks import write_job
 from tests.trace.test_impossible_records import changed, late_end, lost, opened
 
 
@@ -33,3 +34,13 @@ def test_a_step_with_lost_work_is_hatched_as_a_whole(tmp_path: Path) -> None:
 def test_a_sound_recording_has_none() -> None:
     trace = examples.load("ddp_4ranks")
     assert doubtful(trace, lanes_of(trace)) == []
+
+
+def test_of_a_sound_job_that_was_opened_before_no_rank_is_read(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "job", 16, slow=5)
+    first = Trace.open(job)
+    lanes = lanes_of(first)
+    assert doubtful(first, lanes) == []
+    again = Trace.open(job)
+    assert doubtful(again, lanes) == []
+    assert not any(again.rank(rank).events.here for rank in again.ranks)

@@ -11,6 +11,8 @@ from hta_widgets.trace.records.marks import REASONS, Mark
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.records.vetoes import Veto
 
 __all__ = ["doubtful"]
 
@@ -25,16 +27,23 @@ def doubtful(trace: Trace, lanes: Lanes) -> list[dict[str, Any]]:
         `rank`; `lane` of an estimated slice, or None for a step that is left out; `start` and `dur` in ns
         from the job's start; `reason`, a sentence without a full stop.
     """
+    # health is kept with the job: columns of ranks whose steps are whole need not be read
+    incomplete = trace.health.loc[trace.health["check"] == "incomplete_steps", "rank"]
+    left_out = trace.each_with(_left_out, dict.fromkeys(incomplete.tolist()))
     steps = [
         {
             "rank": veto.rank, "lane": None, "start": veto.start_ns, "dur": veto.end_ns - veto.start_ns,
             "reason": f"left out of what is said of steps: {veto.reason}",
         }
-        for veto in trace.vetoes() if veto.iteration is not None
+        for vetoes in left_out.values() for veto in vetoes
     ]  # fmt: skip
     slices = [each for rank in dict.fromkeys(track.rank for track in lanes.tracks)
               for each in _estimated(trace, lanes, rank)]  # fmt: skip
     return steps[:_MOST] + sorted(slices, key=lambda each: -each["dur"])[:_MOST]
+
+
+def _left_out(rank_trace: RankTrace, _: None) -> list[Veto]:
+    return [veto for veto in rank_trace.vetoes if veto.iteration is not None]
 
 
 def _estimated(trace: Trace, lanes: Lanes, rank: int) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import { type Place, TOP, xOf } from "./frame";
 import type { Layout } from "./layout";
 import type { Palette } from "./palette";
+import { trackOf } from "./tooltip";
 import type { Doubtful, Outline } from "./types";
 
 const SPACING = 6;
@@ -16,57 +17,52 @@ export function drawDoubtful(
 ): void {
   if (doubtful.length === 0) return;
   const rows = new Map(layout.rows.map((row) => [row.lane, row]));
-  context.save();
-  context.strokeStyle = palette.text;
-  context.lineWidth = 1;
+  const steps = new Path2D();
+  const slices = new Path2D();
   for (const { rank, lane, start, dur } of doubtful) {
     const left = Math.max(xOf(place, start), place.gutter);
     const right = Math.min(Math.max(xOf(place, start + dur), left + 2), place.width);
     if (right <= left) continue;
+    const add = (path: Path2D, y: number, bottom: number) => {
+      const [upper, lower] = [Math.max(TOP + y - place.scroll, TOP), TOP + bottom - place.scroll];
+      if (upper < Math.min(lower, place.height)) path.rect(left, upper, right - left, lower - upper);
+    };
     if (lane === null) {
-      context.globalAlpha = 0.25;
-      for (const { y, bottom } of layout.stretches.filter((stretch) => stretch.rank === rank))
-        hatch(context, left, TOP + y - place.scroll, right, TOP + bottom - place.scroll, place);
-      continue;
+      for (const { rank: of, y, bottom } of layout.stretches) if (of === rank) add(steps, y, bottom);
+    } else {
+      const row = rows.get(lane);
+      if (row) add(slices, row.y, row.y + row.h - 1);
     }
-    const row = rows.get(lane);
-    context.globalAlpha = 0.8;
-    if (row)
-      hatch(context, left, TOP + row.y - place.scroll, right, TOP + row.y + row.h - 1 - place.scroll, place);
   }
-  context.restore();
+  hatch(context, steps, place, palette.text, 0.25);
+  hatch(context, slices, place, palette.text, 0.8);
 }
 
-/** Lines from the lower left to the upper right of a box, at the same places wherever the box begins. */
+/** The same lines from the lower left to the upper right for all boxes, however many there are. */
 function hatch(
   context: CanvasRenderingContext2D,
-  left: number,
-  top: number,
-  right: number,
-  bottom: number,
+  boxes: Path2D,
   place: Place,
+  colour: string,
+  opacity: number,
 ): void {
-  const [upper, lower] = [Math.max(top, TOP), Math.min(bottom, place.height)];
-  if (lower <= upper) return;
   context.save();
+  context.clip(boxes);
   context.beginPath();
-  context.rect(left, upper, right - left, lower - upper);
-  context.clip();
-  context.beginPath();
-  const height = lower - upper;
-  for (let x = left - height - ((left + lower) % SPACING); x < right; x += SPACING) {
-    context.moveTo(x, lower);
-    context.lineTo(x + height, upper);
+  for (let x = -place.height; x < place.width; x += SPACING) {
+    context.moveTo(x, place.height);
+    context.lineTo(x + place.height, 0);
   }
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.globalAlpha = opacity;
   context.stroke();
   context.restore();
 }
 
 /** What is said of a moment on a lane: why its slice is an estimate, and why its step is left out. */
 export function doubtsAt(outline: Outline, lane: number, t: number): string[] {
-  const rank = outline.tracks.find(
-    (track) => lane >= track.first && lane < track.first + track.sizes.length,
-  )?.rank;
+  const rank = trackOf(outline, lane)?.rank;
   return (outline.doubtful ?? [])
     .filter(
       (each) =>

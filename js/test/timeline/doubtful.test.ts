@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { doubtsAt, drawDoubtful } from "../../src/timeline/doubtful";
 import type { Place } from "../../src/timeline/frame";
 import type { Layout } from "../../src/timeline/layout";
@@ -18,16 +18,21 @@ const outline = {
 /** The boxes that are hatched: [left, top, width, height]. */
 function hatched(doubtful: readonly Doubtful[], t1: number): number[][] {
   const boxes: number[][] = [];
+  class Boxes {
+    #own: number[][] = [];
+    rect = (...box: number[]) => this.#own.push(box);
+    clipped = () => boxes.push(...this.#own);
+  }
+  vi.stubGlobal("Path2D", Boxes);
   const nothing = () => {};
   const context = {
     save: nothing,
     restore: nothing,
     beginPath: nothing,
-    clip: nothing,
+    clip: (path: Boxes) => path.clipped(),
     moveTo: nothing,
     lineTo: nothing,
     stroke: nothing,
-    rect: (...box: number[]) => boxes.push(box),
   } as unknown as CanvasRenderingContext2D;
   const place: Place = { view: { t0: 0, t1 }, gutter: 100, width: 500, height: 400, scroll: 0 };
   const layout = {
