@@ -26,7 +26,7 @@ from tests.widgets.forked import JOB
 pytestmark = pytest.mark.slow
 
 SECONDS = 60
-# Python drops an exception in a finalizer, an interrupt too: then whoever waits interrupts once more.
+# Python drops an exception in a finalizer, an interrupt too: as a user would, the test interrupts once more.
 PATIENCE_S, INTERRUPTS = 10, 3
 
 OLDER = ROOT / ".venv" / "ipykernel6"
