@@ -7,8 +7,8 @@ contract, and each test has a kernel of each: `make test` puts version 6 beside 
 from __future__ import annotations
 
 import ast
-import math
 import os
+import queue
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -55,9 +55,9 @@ class Kernel:
         identity: str = self._client.get_control_msg(timeout=SECONDS)["content"]["subshell_id"]
         return identity
 
-    def heard(self) -> Message:
+    def heard(self, timeout: float = SECONDS) -> Message:
         """The next message that the kernel publishes."""
-        message: Message = self._client.get_iopub_msg(timeout=SECONDS)
+        message: Message = self._client.get_iopub_msg(timeout=timeout)
         return message
 
     def run(self, code: str, interrupted_after: float | None = None) -> str:
@@ -68,21 +68,24 @@ class Kernel:
             interrupted_after: so many seconds after the cell printed something.
         """
         asked = self._client.execute(code)
-        printed, interrupts, due = "", 0, math.inf
+        printed, interrupts = "", 0
         while True:
-            if time.monotonic() > due:
-                assert interrupts < INTERRUPTS, "no interrupt ended the cell"
+            try:
+                message = self.heard(PATIENCE_S if interrupts else SECONDS)
+            except queue.Empty:
+                assert 0 < interrupts < INTERRUPTS, f"{interrupts} interrupts, and the cell has not ended"
                 self._manager.interrupt_kernel()
-                interrupts, due = interrupts + 1, time.monotonic() + PATIENCE_S
-            message = self.heard()
+                interrupts += 1
+                continue
             if message["parent_header"].get("msg_id") != asked:
                 continue
             content = message["content"]
             if message["msg_type"] == "stream" and content["name"] == "stdout":
                 printed += content["text"]
-                if interrupted_after is not None:
+                if interrupted_after is not None and not interrupts:
                     time.sleep(interrupted_after)
-                    interrupted_after, due = None, 0.0
+                    self._manager.interrupt_kernel()
+                    interrupts = 1
             elif content.get("execution_state") == "idle":
                 return self._error_of(asked) or printed
 
