@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -281,24 +281,30 @@ class _Making:
     def _late(self) -> dict[str, dict[int, int | float]]:
         """Numbers that are written as texts, or are of another kind than their column."""
         late: dict[str, dict[int, int | float]] = {}
+        number_of = cache(self._number)  # a recording has few different ones
         for piece in self.reading.pieces:
             for row, j, code in piece.deferred.tolist():
-                column = self.reading.columns[j]
-                if code <= -2:
-                    raw = self.reading.texts.raw(-2 - code)
-                else:
-                    try:
-                        value = self._decoded(code)
-                    except ValueError:
-                        self.unreadable[column.name] += 1
-                        continue
-                    raw = (value if isinstance(value, str) else as_json(value)).encode("utf-8", "replace")
-                number = values.resolve(raw, column.kind, False)
+                name = self.reading.columns[j].name
+                try:
+                    number = number_of(j, code)
+                except ValueError:
+                    self.unreadable[name] += 1
+                    continue
                 if number is not None:
-                    late.setdefault(column.name, {})[row] = number
-                elif not values.is_null(raw):
-                    self.unreadable[column.name] += 1
+                    late.setdefault(name, {})[row] = number
         return late
+
+    def _number(self, j: int, code: int) -> int | float | None:
+        """The number of a text or message in column j, None for null; ValueError where it is none."""
+        if code <= -2:
+            raw = self.reading.texts.raw(-2 - code)
+        else:
+            value = self._decoded(code)
+            raw = (value if isinstance(value, str) else as_json(value)).encode("utf-8", "replace")
+        number = values.resolve(raw, self.reading.columns[j].kind, False)
+        if number is None and not values.is_null(raw):
+            raise ValueError("no number")
+        return number
 
     def _decoded(self, code: int) -> Any:
         raw = self.reading.texts.raw(code)

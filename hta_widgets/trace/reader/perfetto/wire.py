@@ -116,6 +116,8 @@ def double(value: int) -> float:
 
 
 def _varint(data: bytes, i: int) -> tuple[int, int]:
+    if i < len(data) and data[i] < 0x80:  # most are of one byte
+        return data[i], i + 1
     value = 0
     for shift in range(0, 7 * LONGEST_VARINT, 7):
         if i >= len(data):
