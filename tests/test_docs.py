@@ -27,7 +27,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/recording/README.md")),
     ROOT / "tests/verdicts/readings/README.md",
     CHANGELOG,
-    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
 ]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 LONGEST_LINE = 119
