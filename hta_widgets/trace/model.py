@@ -179,7 +179,7 @@ class Trace:
         if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         if why := why_no_limit(memory_limit, cache, client):
-            raise ValueError(f"memory_limit={memory_limit!r} cannot be kept: {why}")
+            raise ValueError(f"memory_limit={memory_limit!r} cannot be used: {why}")
         captures = given_captures(capture)
         if client is not None:
             if captures:

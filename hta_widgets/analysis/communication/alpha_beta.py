@@ -162,7 +162,7 @@ def sentence(frame: pd.DataFrame) -> str:
     fits = frame[frame["why"] == ""]
     if fits.empty:
         first = frame.iloc[0]
-        return f"No latency can be told from the sizes of any group; {first['collective']}: {first['why']}."
+        return f"No latency follows from the sizes of any group; {first['collective']}: {first['why']}."
     most = fits.iloc[0]
     waiting = "" if most["bandwidth_is"] == "exact" else ", with waiting for ranks that were not recorded"
     return (

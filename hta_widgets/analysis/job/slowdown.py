@@ -234,7 +234,7 @@ def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str,
         return UNKNOWN, f"{text}, and {model.missing} of {job_size} were not"
     if found.kind == "unknown" or (found.kind == "missing" and ranks == job_size):
         part = 100 * model.in_doubt / model.total
-        text = "waiting for ranks or partners that the recording does not tell"
+        text = "waiting for ranks or partners that the recording does not show"
         return UNKNOWN, f"up to {part:.0f} % of a step may be {text}"
     if found.kind == "none":
         return NONE, "a step takes hardly longer than with all operations at their ideal times"

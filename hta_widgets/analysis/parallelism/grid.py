@@ -208,7 +208,7 @@ def _from_traffic(
         return TENSOR if strategy == TENSOR_PARALLEL else DATA, role, read[0].reading.words
     if len(strategies) > 1:
         return UNKNOWN, "", "its ranks do not all do the same"
-    reason = read[0].reading.words if read else "nothing it carries tells its purpose, or sizes are missing"
+    reason = read[0].reading.words if read else "nothing it carries shows its purpose, or sizes are missing"
     return UNKNOWN, "", reason
 
 
@@ -249,7 +249,7 @@ def sentence(frame: pd.DataFrame) -> str:
     unknown = frame.loc[frame["dimension"] == UNKNOWN, "process_group"].nunique()
     ranks = counted(frame["rank"].nunique(), "recorded rank")
     text = f"Ranks per group along each dimension: {', '.join(parts)}" if parts else "No dimension is known"
-    rest = f"; what {counted(unknown, 'process group')} is for cannot be told" if unknown else ""
+    rest = f"; what {counted(unknown, 'process group')} is for is unknown" if unknown else ""
     return f"{text} ({ranks}){rest}."
 
 
