@@ -60,12 +60,12 @@ class Trace:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; the other files are opened all the same.
         memory: which ranks are in memory, and how many bytes they may hold.
-        answers: the folder in which answers are kept (`analysis.core.kept`); None without a cache.
+        answers: the folder in which answers are stored (`analysis.core.kept`); None without a cache.
         recordings: the names of the recordings in the folder that was opened, where there are several.
         recording: the one that this is; "" if there is one only, or all were opened together.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
         captures: recordings of the capture of graphs that the ranks replay.
-        iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
+        iteration_clock: what is to time the iterations, as in `open`; what does is in `iterations`.
     """
 
     counted_apart = True
@@ -162,7 +162,7 @@ class Trace:
             repair: records whose times cannot be true, such as two kernels at once on one in-order queue, are
                 estimated from like ones or left out, and listed in `records`. False believes everything.
             capture: a file, a folder or a list of both: traces of the capture of the graphs that the ranks
-                replay, which tell what launched each kernel (`analysis.roles`). Default: those that lie
+                replay, which say what launched each kernel (`analysis.roles`). Default: those that lie
                 beside the ranks' files.
 
         Raises:

@@ -69,7 +69,7 @@ class WhatIf(Pictured, Computed):
         rank: the rank to replay; by default the first whose replay can be trusted.
         edits: changes to begin with, from the module `edits`.
         selection: the `Selection` to share with other parts. Of its ranks one is replayed, always the whole
-            recording; of its iterations and its window the steps are told.
+            recording; of its iterations and its window the steps are shown.
         python_expression: returns the Python expression of the function that answers, without its arguments.
 
     Raises:

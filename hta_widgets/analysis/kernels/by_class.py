@@ -55,7 +55,7 @@ def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Names of kernels follow conventions of the libraries that they come from (cuBLAS, cuBLASLt, CUTLASS,
     cuDNN, Tensile, Composable Kernel, MIOpen, aiter, flash-attention, Triton, PyTorch and others). Only what
-    a name says is told: other parts are null. The unit is what multiplies: the same fp32 tensors may be
+    a name says is given: other parts are null. The unit is what multiplies: the same fp32 tensors may be
     multiplied on SIMT units or, several times as fast, on tensor cores as TF32.
 
     Args:

@@ -65,9 +65,9 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     A process group runs along the dimension that its description names, as Megatron-Core
     (`PIPELINE_MODEL_PARALLEL_GROUP`) and PyTorch's DeviceMesh (`mesh_pp`) describe theirs. Where it names
-    none, the traffic tells: gradients and parameters (data) or activations (tensor), as `training_strategy`
+    none, the traffic decides: gradients and parameters (data) or activations (tensor), as `training_strategy`
     recognises them; tokens, by all-to-alls of unequal splits there and back, or by dispatch kernels (expert);
-    a chain of sends (pipeline) or a ring (context). What neither tells is "unknown", and `evidence` says why.
+    a chain of sends (pipeline) or a ring (context). What neither shows is "unknown", and `evidence` says why.
 
     Args:
         trace: the job.

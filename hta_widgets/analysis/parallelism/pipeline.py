@@ -76,7 +76,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     - ZB-H1: 1F1B with the gradients of weights apart (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR
       2024).
     - DualPipe: microbatches enter at both ends (DeepSeek-V3 Technical Report, 2024). Its own bubble depends
-      on how well passes overlap, and is not told.
+      on how well passes overlap, and is not given.
 
     The pipeline begins with the first pass of any stage and ends with the last; clocks of ranks are set by
     the ends of the sends and receives that meet, if these agree on more than noise. A bubble is time in
@@ -88,7 +88,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Args:
         trace: the job.
-        scope: ranks, whose rows are wanted; iterations.
+        scope: ranks, whose rows are returned; iterations.
 
     Returns:
         One row per complete step and rank of a pipeline, by iteration, process group, stage. Columns:
@@ -108,7 +108,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Raises:
         MissingDataError: no process group is a pipeline, its stages were not all recorded, nothing that they
-            exchange was, no backward work can be identified, or clocks differ so much that a stage seems to begin
+            exchange was, no backward work is known, or clocks differ so much that a stage seems to begin
             before the one before it.
     """
     return of_ranks_and_iterations(_answer(trace), trace, scope or Scope())
