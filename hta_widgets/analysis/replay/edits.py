@@ -392,8 +392,8 @@ def fused_attention() -> Edit:
 def fused_pointwise(kernels: str | None = None) -> Edit:
     """Each chain of pointwise kernels becomes one, which writes no result that only the next one reads.
 
-    That one reads what another has written is inferred from shapes and types, and a result may be needed later,
-    as by a backward pass: this is a bound.
+    That one reads what another has written is inferred from shapes and types, and a result may be needed
+    later, as by a backward pass: this is a bound.
 
     Args:
         kernels: only chains of just these kernels, their names joined with ``|``, as `fusion_candidates`
