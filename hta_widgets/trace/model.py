@@ -349,7 +349,7 @@ class Trace:
     def rank_keys(self) -> dict[int, str]:
         """Of each rank a text that changes with its content and with what makes a rank of it.
 
-        Empty where that cannot be told: without a cache, or of slices that were chosen.
+        Empty where that is unknown: without a cache, or of slices that were chosen.
         """
         # which clock times a rank's iterations, and whose marks, follows from all ranks
         of_job = self.key if len(self.ranks) > 1 else self.iteration_clock
