@@ -150,6 +150,24 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: Page, desk: Path) -> Non
         run(code, names, page.name)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_that_needs_another_program_is_python(page: Page) -> None:
+    """What is marked as `py`, such as a recipe to record: PyTorch is not here."""
+    for code in fenced(page.text, "py"):
+        ast.parse(code)
+
+
+def test_every_how_to_runs_and_is_listed() -> None:
+    folder = ROOT / "docs/how_to"
+    pages = {
+        page.path.name: page for page in PAGES if page.path.parent == folder and page.path.stem != "index"
+    }
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert len(pages) >= 10
+    assert [name for name in pages if f"]({name})" not in index] == []
+    assert [name for name, page in pages.items() if page not in WITH_PYTHON and not page.commands] == []
+
+
 def words_of(command: str) -> list[str]:
     """The arguments, up to a pipe or a comment."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|")
