@@ -63,6 +63,10 @@ def test_named_scripts_and_targets_are_there(page: Path) -> None:
     assert not [name for name in scripts if not (ROOT / name).exists() and not (page.parent / name).exists()]
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
 def prose_of(page: Path) -> list[str]:
     """The lines of a page outside tables and code."""
     text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
