@@ -81,7 +81,7 @@ def _spread(values: Sequence[float]) -> str:
     if not values:
         return ""
     if any(math.isnan(value) for value in values):
-        return "none asked"
+        return "none needed"
     middle, least, most = (_number(f(values)) for f in (statistics.median, min, max))
     return middle if least == most else f"{middle} ({least}-{most})"
 

@@ -1,4 +1,4 @@
-"""How much of the device work of each recording in a folder has a formula: the table in docs/guide.md.
+"""How much of the device work of each recording in a folder has a formula: the table in docs/formulas.md.
 
 python benchmarks/formula_coverage.py ../shared/traces
 """

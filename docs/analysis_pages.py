@@ -64,12 +64,12 @@ TOCTREE = """\
 """
 
 INDEX = """\
-# Analyses
+# Panels by question
 
-Each analysis is a function `(trace, scope=None) -> DataFrame` in `hta_widgets.analysis`, a panel, and a
+Each panel is an analysis: a function `(trace, scope=None) -> DataFrame` in `hta_widgets.analysis`, and a
 `KIND` of [`hta-widgets analyze`](../command_line.md). Times are integer nanoseconds, and columns carry their
-unit in their name. The sentence below each title is the answer for the bundled example `{example}`, a
-simulated job of four ranks.
+unit in their name. The sentence and the picture below each question are the answer for the bundled example
+`{example}`, a simulated job of four ranks, or for another one that has the data.
 """
 
 
@@ -92,7 +92,10 @@ def _index() -> str:
     for group, members in groups.items():
         parts += [
             f"## {group}",
-            *(f"[{item.title}]({item.kind}.md)  \n{_sentence(item)}" for item in members),
+            *(
+                f"### [{item.title}]({item.kind}.md)\n\n{_sentence(item)}\n\n{_image(item)}"
+                for item in members
+            ),
         ]
         listed = "\n".join(f"{item.label} <{item.kind}>" for item in members)
         parts.append(TOCTREE.format(group=group, pages=listed))
@@ -170,8 +173,11 @@ def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
 
 
 def _picture(analysis: Analysis, sentence: str) -> str:
-    picture = f"![The panel: {analysis.title}](../images/panels/{analysis.kind}-light.webp)"
-    return f"{picture}\n\nThe panel on {_named(analysis.kind)}. {prose(sentence)}"
+    return f"{_image(analysis)}\n\nThe panel on {_named(analysis.kind)}. {prose(sentence)}"
+
+
+def _image(analysis: Analysis) -> str:
+    return f"![The panel: {analysis.title}](../images/panels/{analysis.kind}-light.webp)"
 
 
 def _named(kind: str) -> str:

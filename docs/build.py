@@ -28,26 +28,52 @@ HERE = Path(__file__).parent
 # Page -> the pages below it, which the page's text need not name.
 CONTENTS = {
     "index.md": (
-        "guide",
-        "analyses/index",
-        "comparisons/index",
-        "Other tools <migration>",
-        "Reference <api>",
+        "Getting started <getting_started>",
+        "How to <how_to/index>",
+        "Panels by question <analyses/index>",
+        "Reference <reference>",
+        "Explanation <explanation>",
     ),
-    "guide.md": (
+    "how_to/index.md": (
+        "Record <../recording>",
+        "Open recordings <open>",
+        "Why is the GPU idle? <idle>",
+        "Find a slow rank <slow_rank>",
+        "Operators and kernels <kernels>",
+        "Memory <memory>",
+        "Communication <communication>",
+        "Try a change <try_a_change>",
+        "Compare runs <compare>",
+        "Gate a pull request <ci>",
+        "Share and export <share>",
+        "Serving <serving>",
+        "Parallelism <parallelism>",
+        "A view of your own <own_view>",
+        "With an agent <../agents>",
+        "From another tool <../migration>",
+        "Troubleshooting <../troubleshooting>",
+    ),
+    "reference.md": (
+        "The explorer <explorer>",
+        "Python <api>",
+        "Command line <command_line>",
         "Findings <findings>",
-        "What would a change save? <what_if>",
-        "Record <recording>",
+        "comparisons/index",
+        "Columns of events <event_columns>",
+        "terms",
+        "Formulas <formulas>",
         "Hosts <hosts>",
+        "hta",
+        "Differences from HTA <differences>",
+    ),
+    "explanation.md": (
+        "Which time is which <time>",
+        "Can I trust this recording? <recordings>",
+        "What would a change save? <what_if>",
+        "Trust <trust>",
         "performance",
         "Scaling <scaling>",
-        "Troubleshooting <troubleshooting>",
-        "Can I trust this recording? <recordings>",
-        "Trust <trust>",
-        "With an agent <agents>",
     ),
-    "migration.md": ("hta", "Differences from HTA <differences>"),
-    "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),
 }
 FENCED = r"^```.*?^```"
 # As code it is a link, and a term a word. `diff` alone is also a command.
@@ -73,7 +99,8 @@ def main(output: Path) -> int:
 def write_source(source: Path) -> None:
     """Write what Sphinx reads."""
     shutil.copytree(HERE / "images", source / "images")
-    pages = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
+    written = sorted(HERE.rglob("*.md"))
+    pages = {page.relative_to(HERE).as_posix(): page.read_text(encoding="utf-8") for page in written}
     pages[terms.PAGE] = terms.page()
     for name, below in CONTENTS.items():
         pages[name] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(below) + "\n```\n"

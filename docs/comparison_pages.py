@@ -26,14 +26,14 @@ analysis.{function}(runs)  # the DataFrame
 ComparisonPanel(runs, "{kind}")  # the panel alone
 ```
 
-In a [`DiffViewer`](../guide.md#compare-runs), `viewer.frame("{kind}")` returns what its panel shows.
+In a [`DiffViewer`](../how_to/compare.md), `viewer.frame("{kind}")` returns what its panel shows.
 """
 
 INDEX = """\
 # Comparisons
 
 Each comparison is a function of `hta_widgets.analysis` and a panel of the
-[`DiffViewer`](../guide.md#compare-runs). The function takes `runs`, a mapping of names to traces, and
+[`DiffViewer`](../how_to/compare.md). The function takes `runs`, a mapping of names to traces, and
 `scope=`, one for all runs or one for each, and returns a DataFrame. The first run is what the others are
 compared with. The sentence below each title is the answer for four bundled examples, one training in four
 setups.

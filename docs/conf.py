@@ -27,6 +27,7 @@ html_static_path = [str(Path(__file__).parent / "_static")]
 html_extra_path = ["llms.txt"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}
+html_sidebars = {"getting_started": []}  # it is one page
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {

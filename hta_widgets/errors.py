@@ -81,7 +81,7 @@ class RemoteError(HtaWidgetsError, OSError):
 
 
 class AccessDeniedError(RemoteError):
-    """Another machine refuses a file, or tells whether it is there, without other credentials."""
+    """Another machine refuses a file, or whether it is there, without other credentials."""
 
 
 class ClusterError(HtaWidgetsError):
@@ -107,7 +107,7 @@ RECORD_DEVICE = (
 
 
 class NoSuchStepError(HtaWidgetsError, ValueError):
-    """None of the steps that were asked for was recorded."""
+    """None of the requested steps was recorded."""
 
 
 class MissingDataError(HtaWidgetsError):

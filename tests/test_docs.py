@@ -27,7 +27,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/recording/README.md")),
     ROOT / "tests/verdicts/readings/README.md",
     CHANGELOG,
-    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
 ]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 LONGEST_LINE = 119
@@ -61,6 +61,10 @@ def test_named_scripts_and_targets_are_there(page: Path) -> None:
     assert {*re.findall(r"(?:`|^)make ([a-z]\w*)", text, re.MULTILINE)} <= {*targets}
     scripts = re.findall(r"^python (\S+\.py)", text, re.MULTILINE)
     assert not [name for name in scripts if not (ROOT / name).exists() and not (page.parent / name).exists()]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
 
 
 def prose_of(page: Path) -> list[str]:

@@ -45,7 +45,7 @@ class Series:
         column: the column in ns, or what `Stack.part` holds in the rows of this part.
         label: its name in the legend.
         time_class: the class of time whose colour it takes.
-        pattern: tells apart the parts of one class: "" (filled), "/", "." or "x".
+        pattern: distinguishes the parts of one class: "" (filled), "/", "." or "x".
         over: the class of time whose colour the pattern takes; default: the background's.
     """
 

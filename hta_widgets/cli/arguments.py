@@ -252,7 +252,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     command.add_argument("--allow-urls", action="store_true", help="also open URLs, with your credentials")
     _add_behaviour(command)
 
-    what = "what a memory snapshot of PyTorch holds, who asked for it, and why memory ran out"
+    what = "what a memory snapshot of PyTorch holds, who requested it, and why memory ran out"
     command = commands.add_parser("memory", help=what, description=f"Tell {what}.")
     command.add_argument("paths", metavar="PATH", nargs=1, help="a file of torch.cuda.memory._dump_snapshot")
     command.add_argument(

@@ -1,4 +1,4 @@
-"""`hta-widgets memory`: what a memory snapshot of PyTorch holds, who asked for it, and why it ran out."""
+"""`hta-widgets memory`: what a memory snapshot of PyTorch holds, who requested it, and why it ran out."""
 
 from __future__ import annotations
 

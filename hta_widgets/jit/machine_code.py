@@ -101,7 +101,7 @@ class Translated:
                 try:
                     text = (FOLDER / f"{self._name}.ll.z").read_bytes()
                     if digest_of(text).hex() != self._digest:  # of another version, installed over this one
-                        raise OSError("it is not what the index tells of")
+                        raise OSError("it is not what the index lists")
                     self._function = _loaded(_machine_code(self._name, text), self._name)
                 except (ImportError, OSError, RuntimeError, zlib.error):
                     self._is_unusable = True

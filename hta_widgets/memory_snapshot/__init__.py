@@ -1,1 +1,1 @@
-"""PyTorch's memory snapshots: what the caching allocator held, who asked for it, and why it ran out."""
+"""PyTorch's memory snapshots: what the caching allocator held, who requested it, and why it ran out."""

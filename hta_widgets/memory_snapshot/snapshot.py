@@ -92,7 +92,7 @@ class MemorySnapshot:
         """How much each device holds at the end, and held at most.
 
         Returns columns device, reserved_bytes, allocated_bytes (blocks in use), requested_bytes (what the
-        program asked for; the difference is rounding), awaiting_bytes (freed, but used by a stream) and
+        program requested; the difference is rounding), awaiting_bytes (freed, but used by a stream) and
         peak_bytes (int64; the most requested at once while events were recorded, as `peak`; -1: no events).
         """
         return pd.DataFrame([self._summary_of(device) for device in self.devices], columns=_SUMMARY)
@@ -203,7 +203,7 @@ class MemorySnapshot:
 
         Returns columns device, reserved_bytes, free_bytes (in blocks not in use), largest_free_bytes,
         releasable_bytes (in segments without a block in use), stuck_bytes (free in the other segments: it can
-        be used again, but not be given back) and rounding_bytes (in use, but not asked for), int64.
+        be used again, but not be given back) and rounding_bytes (in use, but not requested), int64.
         """
         rows = []
         for device in self.devices:

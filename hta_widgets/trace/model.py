@@ -60,12 +60,12 @@ class Trace:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; the other files are opened all the same.
         memory: which ranks are in memory, and how many bytes they may hold.
-        answers: the folder in which answers are kept (`analysis.core.kept`); None without a cache.
+        answers: the folder in which answers are stored (`analysis.core.kept`); None without a cache.
         recordings: the names of the recordings in the folder that was opened, where there are several.
         recording: the one that this is; "" if there is one only, or all were opened together.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
         captures: recordings of the capture of graphs that the ranks replay.
-        iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
+        iteration_clock: what is to time the iterations, as in `open`; what does is in `iterations`.
     """
 
     counted_apart = True
@@ -162,7 +162,7 @@ class Trace:
             repair: records whose times cannot be true, such as two kernels at once on one in-order queue, are
                 estimated from like ones or left out, and listed in `records`. False believes everything.
             capture: a file, a folder or a list of both: traces of the capture of the graphs that the ranks
-                replay, which tell what launched each kernel (`analysis.roles`). Default: those that lie
+                replay, which say what launched each kernel (`analysis.roles`). Default: those that lie
                 beside the ranks' files.
 
         Raises:
@@ -179,7 +179,7 @@ class Trace:
         if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         if why := why_no_limit(memory_limit, cache, client):
-            raise ValueError(f"memory_limit={memory_limit!r} cannot be kept: {why}")
+            raise ValueError(f"memory_limit={memory_limit!r} cannot be used: {why}")
         captures = given_captures(capture)
         if client is not None:
             if captures:
@@ -349,7 +349,7 @@ class Trace:
     def rank_keys(self) -> dict[int, str]:
         """Of each rank a text that changes with its content and with what makes a rank of it.
 
-        Empty where that cannot be told: without a cache, or of slices that were chosen.
+        Empty where that is unknown: without a cache, or of slices that were chosen.
         """
         # which clock times a rank's iterations, and whose marks, follows from all ranks
         of_job = self.key if len(self.ranks) > 1 else self.iteration_clock

@@ -93,7 +93,7 @@ def settle(files: Sequence[TraceFile], headers: Sequence[Header], found: Discove
 def _note_merged(files: Sequence[TraceFile], positions: Sequence[int], found: Discovery) -> None:
     parts = Counter(files[at].name for at in positions)
     found.notes += [
-        f"{name} holds {number} ranks, told apart by the names of their processes"
+        f"{name} holds {number} ranks, divided by the names of their processes"
         for name, number in parts.items()
         if number > 1
     ]

@@ -63,7 +63,7 @@ class _Answer(NamedTuple):
 
 
 class Inspector(Downloads, Computed):
-    """All that a trace tells about what is selected.
+    """All that a trace holds about what is selected.
 
     That is an event, else a gap of a stream, else a window of time, else two iterations that are compared.
 

@@ -107,7 +107,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
         """Apply what the browser sends; changes of one message are one action to undo.
 
         What Python owns (the answer, the status, the message) is not the browser's to change: such traits
-        are passed over, and the browser is told what they are. So it is of all it sent if a value is refused.
+        are passed over, and the browser gets what they are. So it is of all it sent if a value is refused.
         """
         own = {*self.selection.traits(), *(name for base in type(self).__mro__ for name in _editable(base))}
         foreign = [name for name in sync_data if name not in own]

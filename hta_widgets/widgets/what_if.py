@@ -69,7 +69,7 @@ class WhatIf(Pictured, Computed):
         rank: the rank to replay; by default the first whose replay can be trusted.
         edits: changes to begin with, from the module `edits`.
         selection: the `Selection` to share with other parts. Of its ranks one is replayed, always the whole
-            recording; of its iterations and its window the steps are told.
+            recording; of its iterations and its window the steps are shown.
         python_expression: returns the Python expression of the function that answers, without its arguments.
 
     Raises:
@@ -89,8 +89,8 @@ class WhatIf(Pictured, Computed):
         sync=True
     )
     ranks = Integers(help="the ranks to choose from; () means all")
-    iterations = Integers(help="the iterations that are told; () means all")
-    window = Window(help="(start, end) in ns that the told iterations overlap; None means all time")
+    iterations = Integers(help="the iterations whose times are shown; () means all")
+    window = Window(help="(start, end) in ns that the shown iterations overlap; None means all time")
     edits: t.List[Edit] = t.List(t.Instance(Edit), help="the changes, made together")
     settings: t.Dict[str, float] = t.Dict(
         help="the edits of sliders and switches: the share of the time that is left, by name"

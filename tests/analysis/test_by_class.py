@@ -64,10 +64,10 @@ def test_the_sentence_is_about_matrix_products(tmp_path: Path) -> None:
     trace = small(tmp_path)
     assert sentence(kernel_classes(trace)) == (
         "Matrix products, convolutions and attention take 75.8 % of the time of compute kernels: 60.0 % on "
-        "SIMT fp32, 30.0 % on tensor cores 16 bits, 10.0 % on units that their names do not tell."
+        "SIMT fp32, 30.0 % on tensor cores 16 bits, 10.0 % on units that their names do not show."
     )
     assert sentence(kernel_classes(trace, Scope(ranks=(1,)))) == (
-        "No kernel's name tells a matrix product in 7 ns of compute kernels."
+        "No kernel's name shows a matrix product in 7 ns of compute kernels."
     )
     assert (
         sentence(kernel_classes(trace, Scope(names=("none",))))

@@ -194,7 +194,7 @@ def test_a_wrapper_that_does_not_mark_what_is_sent_for_ahead(tmp_path: Path):
     played = FsdpJob(names_units=False).play()
     kept = [event for event in played.events if "pre_forward" not in event["name"]]
     played.events[:] = kept
-    with pytest.raises(MissingDataError, match="sent for ahead"):
+    with pytest.raises(MissingDataError, match="own all-gather"):
         fsdp_units(played.open(tmp_path))
 
 

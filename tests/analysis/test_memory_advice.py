@@ -281,7 +281,7 @@ def test_a_micro_batch_grows_into_what_is_free(tmp_path):
 def test_headroom_is_unknown_without_its_evidence(tmp_path):
     loop = Training()
     loop.step(1)
-    assert advice(loop, tmp_path)["headroom_basis"].startswith("unknown: the recording does not tell")
+    assert advice(loop, tmp_path)["headroom_basis"].startswith("unknown: the recording does not state")
     inference = Training(device_bytes=3600)
     with inference.call("cpu_op", "aten::relu"):
         inference.free(inference.allocate(40))

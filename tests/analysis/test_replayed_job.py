@@ -132,12 +132,12 @@ def test_what_makes_a_rank_late_saves_no_more_than_it_costs(job):
         (
             Culprit("missing"),
             "analytic",
-            "At most 20.0 % can be saved: a simulation of one rank cannot tell more",
+            "At most 20.0 % can be saved: a simulation of one rank cannot show more",
         ),
         (
             Culprit("unknown"),
             "analytic",
-            "At most 20.0 % can be saved: a simulation of one rank cannot tell more",
+            "At most 20.0 % can be saved: a simulation of one rank cannot show more",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_device_that_computes_is_said_to(tmp_path: Path, ns: int, fires: bool)
     if fires:
         row = found["compute_bound"]
         assert (row["severity"], row["cost_ns"], row["share_pct"]) == (VERDICT, 0, 80.0)
-        assert "computes 80.0 % of step time; all else together takes 20.0 %" in row["text"]
+        assert "computes 80.0 % of step time; everything else takes 20.0 %" in row["text"]
         assert "gemm (100 %)" in row["text"] and row["name"] == "gemm"
 
 
@@ -56,8 +56,8 @@ def test_a_device_that_computes_is_said_to(tmp_path: Path, ns: int, fires: bool)
     ("gap_ns", "told"),
     [
         (0, "computes 100 % of the time. The"),
-        (400, "100 % of the time; all else together takes less than 0.100 %."),
-        (4_000, "99.5 % of the time; all else together takes 0.500 %."),
+        (400, "100 % of the time; everything else takes less than 0.100 %."),
+        (4_000, "99.5 % of the time; everything else takes 0.500 %."),
     ],
 )
 def test_next_to_nothing_is_told_as_such(tmp_path: Path, gap_ns: int, told: str) -> None:

@@ -127,7 +127,7 @@ def test_as_large_as_recorded_changes_nothing(tmp_path: Path) -> None:
 def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
     change = edits.larger_buckets(30 * MB)
     few, _ = Job(sizes=(4 * MB, 2 * MB) * 4).play(tmp_path / "few")
-    with pytest.raises(MissingDataError, match="2 sizes of messages tell no latency"):
+    with pytest.raises(MissingDataError, match="2 sizes of messages yield no latency"):
         what_if(few, change)
     small, _ = Job(sizes=tuple(range(1 * MB, 17 * MB // 10, MB // 20))).play(tmp_path / "small")
     with pytest.raises(ValueError, match="more than 4 times as large as all that was recorded"):

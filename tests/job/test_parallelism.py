@@ -102,7 +102,7 @@ def test_what_traffic_cannot_tell_is_unknown(job, without, reason, tmp_path):
     frame = parallelism(job.open(tmp_path, without))
     assert set(frame["dimension"]) == {"unknown"}
     assert frame["evidence"].str.contains(reason).all()
-    assert "cannot be told" in ANALYSES["parallelism"].sentence(frame)
+    assert "is unknown" in ANALYSES["parallelism"].sentence(frame)
 
 
 def test_equal_splits_do_not_tell_experts(tmp_path):

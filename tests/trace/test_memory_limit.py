@@ -234,7 +234,7 @@ def test_threads_get_the_same_columns(limited: Trace, job: dict[int, Path]) -> N
 def test_a_limit_that_cannot_be_kept_is_refused_in_words(
     job: dict[int, Path], how: dict[str, Any], why: str
 ) -> None:
-    with pytest.raises(ValueError, match=f"memory_limit=1000 cannot be kept: .*{why}"):
+    with pytest.raises(ValueError, match=f"memory_limit=1000 cannot be used: .*{why}"):
         Trace.open(job, memory_limit=1000, **how)
     with pytest.raises(ValueError, match="above 0"):
         Trace.open(job, memory_limit=0)
@@ -259,7 +259,7 @@ def test_a_limit_is_a_number_or_a_text_with_a_unit(
 def test_a_limit_in_another_form_is_refused_with_the_forms_there_are(
     job: dict[int, Path], limit: float | str
 ) -> None:
-    with pytest.raises(ValueError, match=r"memory_limit=.* cannot be kept: it is n"):
+    with pytest.raises(ValueError, match=r"memory_limit=.* cannot be used: it is n"):
         Trace.open(job, memory_limit=limit)
 
 

@@ -155,9 +155,9 @@ def test_a_recording_without_device_work_says_so_first() -> None:
     """The card's text is cut where it is long: what is missing comes before what is therefore unknown."""
     found = analysis.overview(Trace.open(shared_trace("hta/cpu_only")))
     lacking = found[found["topic"] == "not_judged"].iloc[0]
-    assert title(lacking) == "Where time goes cannot be told"
+    assert title(lacking) == "Where time goes is unknown"
     assert lacking["text"].startswith("The trace has no device events: it is unknown ")
-    assert sentence(found) == "Where time goes cannot be told: the trace has no device events."
+    assert sentence(found) == "Where time goes is unknown: the trace has no device events."
 
 
 @pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])

@@ -52,7 +52,7 @@ def alpha_beta(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How long does a collective of a size take: which part is latency, and what is the bandwidth?
 
     A transfer is taken to last alpha + b * bytes. Of each operation of a process group the alpha and b
-    (neither less than 0) are told with the least mean relative distance to the transfers, of each size their
+    (neither less than 0) are found with the least mean relative distance to the transfers, of each size their
     median. The fit is robust: some odd sizes do not move it. Where a transfer may hold waiting for a rank
     that was not recorded (`bandwidth_is` of `collectives`), the shortest of each size is taken instead.
 
@@ -162,7 +162,7 @@ def sentence(frame: pd.DataFrame) -> str:
     fits = frame[frame["why"] == ""]
     if fits.empty:
         first = frame.iloc[0]
-        return f"No latency can be told from the sizes of any group; {first['collective']}: {first['why']}."
+        return f"No latency follows from the sizes of any group; {first['collective']}: {first['why']}."
     most = fits.iloc[0]
     waiting = "" if most["bandwidth_is"] == "exact" else ", with waiting for ranks that were not recorded"
     return (

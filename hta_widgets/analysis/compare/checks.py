@@ -48,7 +48,7 @@ def _steps(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str]
         return values, "refuse", f"no step of {in_words(none)} is complete on all its ranks"
     few = [run for run, steps in samples.items() if len(steps) < _ENOUGH_STEPS]
     if few:
-        return values, "doubt", f"too few steps in {in_words(few)} to tell a change from noise"
+        return values, "doubt", f"too few steps in {in_words(few)} to separate a change from noise"
     for run, steps in samples.items():
         outliers = sum(why == OUTLIER for why in steps.excluded.values())
         if outliers > 1 and outliers >= _MANY_OUTLIERS * (len(steps) + outliers):

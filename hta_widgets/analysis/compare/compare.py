@@ -144,7 +144,7 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"{same} the same as in {base}."
     found = frame[frame["significant"]]
     if found.empty and frame["low_ns"].isna().any():
-        return f"One step cannot tell a change from noise; {_greatest(frame)}."
+        return f"One step cannot separate a change from noise; {_greatest(frame)}."
     if found.empty:
         unsure = frame[frame["verdict"] == INCONCLUSIVE]
         none = "The only line does not differ" if lines == 1 else f"None of {lines:,} lines differs"

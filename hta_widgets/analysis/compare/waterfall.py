@@ -149,7 +149,7 @@ def _made_of(parts: pd.DataFrame, whole: pd.Series) -> str:
         doubt = _DOUBTS.get(part["verdict"], "") if part["verdict"] != whole["verdict"] else ""
         named.append(_more(change, _WORDS[part["part"]]) + (f" ({doubt})" if doubt else ""))
         rest, unnamed = rest - change, unnamed - abs(change)
-    return ", ".join([*named, _more(rest, "of all else")] if rest else named)
+    return ", ".join([*named, _more(rest, "of everything else")] if rest else named)
 
 
 def _more(change: int, what: str) -> str:

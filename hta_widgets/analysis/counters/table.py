@@ -47,7 +47,7 @@ def counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         One row per change, by rank, counter (in this order) and time; a value holds until the next row, and
         each window of a scope begins with the value at its start, if one is known. Columns: rank int64,
         counter str, key str (the stream, the device, the kind of copy; of a counter event its argument, id
-        and process), unit str ("launches", "bytes", "GB/s", "%"; empty where the recording does not tell),
+        and process), unit str ("launches", "bytes", "GB/s", "%"; empty where the recording does not say),
         device, stream Int64 (NA unless it belongs to a stream), time_ns int64 (ns, job's axis), value
         float64.
 

@@ -203,7 +203,7 @@ def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any
 def _without_numbers(text: str) -> str:
     """A reason without the sentences that hold numbers: those have no field."""
     parts = [part for part in text.split(". ") if not any(letter.isdigit() for letter in part)]
-    return ". ".join(parts) or "the replay of this recording cannot tell"
+    return ". ".join(parts) or "the replay of this recording has no answer"
 
 
 def _trust(saving: Mapping[str, Any], level: str) -> str:

@@ -36,7 +36,7 @@ def trust_of(trace: Trace, judged: Scope, verdict: str) -> dict[str, Any]:
     if "steps" not in within and (beside := _beside(trace, judged)):
         vetoes.append({"forbids": "steps", "because": beside})
     if _lacks_ranks(trace) and "ranks" not in within:
-        because = "one rank of several was recorded: who is late cannot be told; record all ranks"
+        because = "one rank of several was recorded: who is late is unknown; record all ranks"
         vetoes.append({"forbids": "ranks", "because": because})
     health = _health(trace)
     level = "none" if verdict else "low" if within else "medium" if vetoes or health else "high"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.findings.rule import Rule
 
-_OF_ONE_RANK = "a simulation of one rank cannot tell more, and all ranks cannot be simulated here"
+_OF_ONE_RANK = "a simulation of one rank cannot show more, and all ranks cannot be simulated here"
 _UNDECIDED = ("missing", "unknown")
 """Verdicts of a replay whose loss may be waiting for what was not recorded."""
 

@@ -95,7 +95,7 @@ def _abstain_without_operators(rank_trace: RankTrace) -> None:
         raise MissingDataError(
             "operators",
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...], record_shapes=True).",
-            "kernels of softmaxes have no operators that tell whether they are attention",
+            "kernels of softmaxes have no operators that show whether they are attention",
         )
 
 
@@ -153,7 +153,7 @@ def _unaligned(rank_trace: RankTrace, attention: Attention) -> bool:
 def _advice(attention: Attention) -> str:
     if attention.math >= 0:
         return (
-            "torch.nn.attention.sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION) or FLASH_ATTENTION tells in a "
+            "torch.nn.attention.sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION) or FLASH_ATTENTION says in a "
             "warning why that kernel is refused: 16 bits, heads of a multiple of 8 elements, and is_causal "
             "instead of a mask suit them all. Results differ in the last digits."
         )

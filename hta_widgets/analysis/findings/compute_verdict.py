@@ -80,7 +80,7 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         who=who,
         share=inputs.share_of_time("computing", share, ranks),
         rest=say(
-            "; all else together takes {rest}",
+            "; everything else takes {rest}",
             # no more precisely than anybody could act on
             rest=inputs.of_time("not_computing", rest, ranks)
             if rest >= _LEAST_PCT

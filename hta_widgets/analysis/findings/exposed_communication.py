@@ -33,7 +33,7 @@ _WITHOUT_GRADIENTS = (
     "Let it run beside compute that does not need its result, or let fewer ranks share the work."
 )
 """Where no backward pass is recorded."""
-_UNCLEAR = ", to tell transfers from waiting for a late rank, which needs other changes. "
+_UNCLEAR = ", to separate transfers from waiting for a late rank, which needs other changes. "
 _BUBBLES = (
     "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
     "boundaries between them make the bubbles smaller. Other sends can be posted before compute that does "

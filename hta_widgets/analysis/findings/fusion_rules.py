@@ -32,7 +32,7 @@ def pointwise_chains(inputs: Inputs) -> Finding | None:
     elif inputs.of(found.worst, compiles):
         advice = (
             "torch.compile runs already, but not for these operators: bring them into its graphs (TORCH_LOGS="
-            "graph_breaks tells what is left out), or use fused norms and activations."
+            "graph_breaks lists what is left out), or use fused norms and activations."
         )
     return found.finding(
         inputs,

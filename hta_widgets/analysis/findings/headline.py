@@ -100,7 +100,7 @@ def _cannot(unknown: pd.DataFrame) -> str:
         texts = unknown.loc[unknown["role"] == role, "text"]
         if len(texts):
             lacking = texts.iloc[0].partition(": it is unknown")[0]
-            return f"{cannot} cannot be told: {decapitalised(lacking)}."
+            return f"{cannot} is unknown: {decapitalised(lacking)}."
     return str(unknown["text"].iloc[0])
 
 

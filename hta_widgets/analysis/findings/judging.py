@@ -42,7 +42,7 @@ __all__ = ["Open", "found_with_savings", "judged"]
 _log = logging.getLogger(__name__)
 
 NOT_KNOWN: Final = "Not known"
-NOT_TOLD: Final = "Where time goes cannot be told"
+NOT_TOLD: Final = "Where time goes is unknown"
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def _checked_row(rules: list[Rule]) -> dict[str, object]:
         "section": NOTHING,
         "severity": CHECKED,
         "topic": "nothing_found",
-        "text": f"Checked, and not there or too small to tell: {listed}.",
+        "text": f"Checked, and not there or too small to judge: {listed}.",
         "checked": " ".join(sorted({rule.topic for rule in rules})),
     }
 

@@ -47,7 +47,7 @@ def host_stall(inputs: Inputs) -> Finding | None:
         )
         advice = (
             "gc.collect() where nothing waits for the host, every so many steps, with gc.disable() or "
-            "gc.freeze() after the first; memory that only the collector frees is then kept longer."
+            "gc.freeze() after the first; memory that only the collector frees then stays longer."
         )
     else:
         text = say(

@@ -33,7 +33,7 @@ def recomputation(inputs: Inputs) -> Finding | None:
         ),
         "Where memory is left, keep the results of more layers, or only those that are dear to compute: "
         "torch.utils.checkpoint.create_selective_checkpoint_contexts keeps products and attention. The peak "
-        "of memory grows by what is kept.",
+        "of memory grows by these results.",
         Change("without running it again", lambda _: [edits.no_recomputation()]),
         severity="note",  # it is meant to be so
     )
@@ -64,7 +64,7 @@ RULE = Rule(
     lost_as="compute",
     judge=recomputation,
     applies=lambda inputs: inputs.has_operators,
-    risk="Activations that are kept take memory until the backward pass.",
+    risk="Stored activations take memory until the backward pass.",
     needs="Free device memory.",
     wrong_if="The results would not fit into memory: then there is nothing to gain.",
 )

@@ -48,12 +48,12 @@ _SEVERAL_JOBS = _of_recording(
 _FILTERED = _of_recording(
     "filtered",
     "Events were removed from this recording",
-    "Events were removed from this recording: where time goes cannot be told from it.",
+    "Events were removed from this recording: where time goes is unknown.",
 )
 _FRAGMENT = _of_recording(
     "fragment",
     "The recording holds one piece of device work",
-    "The recording holds one piece of device work: too little to tell where time goes.",
+    "The recording holds one piece of device work: too little to say where time goes.",
 )
 _GRAPH_CAPTURE = _of_recording(
     "graph_capture",
@@ -108,7 +108,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Found | None:
         return _verdict(
             _FRAGMENT,
             say(
-                "The recording holds {count} piece of device work: too little to tell where time goes.",
+                "The recording holds {count} piece of device work: too little to say where time goes.",
                 count=Claim("device_events", 1, "count", shown="one"),
             ),
             "Record some whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5).",
@@ -222,7 +222,7 @@ def start_up(inputs: Inputs) -> Found | None:
     windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
     ranks, longest = frame["rank"].tolist(), _longest_calls(inputs, windows)
     text = say(
-        "Start-up takes {share} ({time}): the device waits, once, for {calls}. It tells nothing about the "
+        "Start-up takes {share} ({time}): the device waits, once, for {calls}. It says nothing about the "
         "steady state.",
         share=inputs.share_of_time("start_up", share, ranks),
         time=Claim("start_up", cost, "ns", ranks=tuple(ranks)),

@@ -34,7 +34,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         raise MissingDataError(
             "fourth complete step of a kind",
             "Record more steps: torch.profiler.schedule(..., active=10).",
-            f"what is usual takes {LEAST_STEPS} steps to tell",
+            f"what is usual takes {LEAST_STEPS} steps to know",
         )
     steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual

@@ -273,7 +273,7 @@ def _of_whole(
     pct = percent(100.0 * whole.split[main] / whole.ns) if whole.ns else percent(0)
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
-        return f"{time}; where it goes can't be told: {_lack(told.iloc[0])}"
+        return f"{time}; where it goes is unknown: {_lack(told.iloc[0])}"
     return f"{time}; nothing to save stands out: {_DOES[main].format(pct=pct)}"
 
 

@@ -39,13 +39,13 @@ __all__ = ["inspect_event", "with_replay"]
 
 
 def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> EventFacts:
-    """What does a trace tell about one event?
+    """What does a trace hold about one event?
 
     Args:
         trace: the job.
         rank: its rank.
         event: its number there, the ``event_id`` of `Trace.events`.
-        replay: also tell what would end sooner without it, which takes longest.
+        replay: also say what would end sooner without it, which takes longest.
 
     Returns:
         An `EventFacts`, whose `to_dict()` is plain values:

@@ -87,7 +87,7 @@ def _computed_before(ops: pd.DataFrame, collectives: Int64) -> Int64:
         raise MissingDataError(
             "launches of collectives",
             "Record launches as well (ProfilerActivity.CPU).",
-            "when the data of each is there cannot be told without",
+            "when the data of each is there is unknown without",
         )
     at = ops.assign(row=np.arange(len(ops))).sort_values("called_ns")
     computes = at[(at["kind"] == "compute") & (at["called_ns"] != NOT_CALLED)]
@@ -118,12 +118,12 @@ def _line(group: pd.DataFrame, largest: int) -> Fit:
         raise MissingDataError(
             f"{LEAST_SIZES} sizes of {group['collective'].iloc[0]} in one group",
             "Record the job with another bucket size as well, to see how long larger ones take.",
-            f"{counted(len(times), 'size')} of messages tell no latency",
+            f"{counted(len(times), 'size')} of messages yield no latency",
         )
     if largest > _BEYOND * known:
         raise ValueError(
             f"a bucket of {byte_size(largest)} is more than {_BEYOND} times as large as all that was "
-            f"recorded, {byte_size(known)}: how long it takes cannot be told"
+            f"recorded, {byte_size(known)}: how long it takes is unknown"
         )
     return fit(times.index.to_numpy(np.float64), times.to_numpy(np.float64))
 

@@ -71,7 +71,7 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cau
         return Cause(UNKNOWN, "no part of what these ranks do explains half of what they cost")
     share = f"({min(100 * won[best] / whole, 100):.0f} % of what they cost)"
     if best == SLOWER_KERNELS and of_place and len(ranks) > 1 and _alike(ops, model.taken, compute):
-        text = f"all {len(ranks)} ranks of the {of_place} alike take {ratio:.2f} times as long"
+        text = f"all {len(ranks)} ranks of the {of_place} take {ratio:.2f} times as long"
         text += f": uneven {'stages' if of_place == 'stage' else 'parts'}"
         return Cause(MORE_WORK, f"{text} {share}")
     larger = f"{count:.2f} times as many, or " if round(count, 2) > 1 else ""

@@ -29,7 +29,7 @@ def sentence(frame: pd.DataFrame) -> str:
     open_end = ""
     if high - low >= _TELLING:
         open_end = (
-            f" The slowdown is {job['slowdown']:.2f}; for all that the recording tells, it may be anything "
+            f" The slowdown is {job['slowdown']:.2f}; according to the recording, it may be anything "
             f"from {low:.2f} to {high:.2f}."
         )
     return (

@@ -60,7 +60,7 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
     the proportions in which ranks that do the same share it out within a step; communication the median of
     the same transfers (without waiting for other ranks), waits for the host the median at the same place. The
     slowdown of the job is T / T_ideal; of a part (an operation, rank, stage, replica) it is the time with
-    that part as recorded and all else ideal, by T_ideal; of an iteration its own T / T_ideal. What a part
+    that part as recorded and the rest ideal, by T_ideal; of an iteration its own T / T_ideal. What a part
     costs is what a step gains if only that part is repaired. Parts do not add up, and may be below 1: the
     ideal is a mean, so a faster part gets slower.
 
@@ -88,7 +88,7 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
         microbatch to the next with ": sequence imbalance"; "" elsewhere), evidence (str), culprit (bool),
         slowdown_low, slowdown_high (float64, of the job: what it may be where the recording leaves the order
         open or ranks are missing; NaN elsewhere), time_ns (int64 ns, of the job and iterations: T; else with
-        the part as recorded and all else ideal), model_error_pct (float64, of the job and ranks: by how much
+        the part as recorded and the rest ideal), model_error_pct (float64, of the job and ranks: by how much
         the replay is longer than the recording; NaN elsewhere).
 
     Raises:
@@ -234,7 +234,7 @@ def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str,
         return UNKNOWN, f"{text}, and {model.missing} of {job_size} were not"
     if found.kind == "unknown" or (found.kind == "missing" and ranks == job_size):
         part = 100 * model.in_doubt / model.total
-        text = "waiting for ranks or partners that the recording does not tell"
+        text = "waiting for ranks or partners that the recording does not show"
         return UNKNOWN, f"up to {part:.0f} % of a step may be {text}"
     if found.kind == "none":
         return NONE, "a step takes hardly longer than with all operations at their ideal times"

@@ -55,7 +55,7 @@ def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Names of kernels follow conventions of the libraries that they come from (cuBLAS, cuBLASLt, CUTLASS,
     cuDNN, Tensile, Composable Kernel, MIOpen, aiter, flash-attention, Triton, PyTorch and others). Only what
-    a name says is told: other parts are null. The unit is what multiplies: the same fp32 tensors may be
+    a name says is given: other parts are null. The unit is what multiplies: the same fp32 tensors may be
     multiplied on SIMT units or, several times as fast, on tensor cores as TF32.
 
     Args:
@@ -110,10 +110,10 @@ def sentence(frame: pd.DataFrame) -> str:
     products = frame[frame["operation"].isin(MATRIX)]
     whole, total = int(products["time_ns"].sum()), int(frame["time_ns"].sum())
     if not whole:
-        return f"No kernel's name tells a matrix product in {duration(total)} of compute kernels."
+        return f"No kernel's name shows a matrix product in {duration(total)} of compute kernels."
     by_unit = products.groupby(products["unit"].fillna(""))["time_ns"].sum().sort_values(ascending=False)
     parts = [
-        f"{percent(100.0 * time / whole)} on {_UNITS.get(str(unit), 'units that their names do not tell')}"
+        f"{percent(100.0 * time / whole)} on {_UNITS.get(str(unit), 'units that their names do not show')}"
         for unit, time in by_unit.items()
         if time
     ]

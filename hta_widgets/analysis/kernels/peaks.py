@@ -94,7 +94,7 @@ def peaks_of(device_name: str, memory_bytes: int | None = None) -> Peaks | None:
 
     Args:
         device_name: as in ``deviceProperties``, such as "NVIDIA A100-SXM4-80GB".
-        memory_bytes: ``totalGlobalMem``: it tells models apart whose names are the same.
+        memory_bytes: ``totalGlobalMem``: it distinguishes models whose names are the same.
 
     Returns:
         The peaks, or None for a device that is not known, or whose memory would have to be known.

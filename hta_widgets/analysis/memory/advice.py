@@ -236,7 +236,7 @@ def _headroom(row: dict[str, Any], held: dict[str, int]) -> dict[str, Any]:
     total, peak, reserved = row["device_bytes"], row["allocated_bytes"], row["most_reserved_bytes"]
     reason = ""
     if total is None:
-        reason = "the recording does not tell the memory of the device"
+        reason = "the recording does not state the memory of the device"
     elif not held["activation"]:
         reason = "no activations are known at the peak"
     elif peak > total:

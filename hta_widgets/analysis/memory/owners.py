@@ -54,7 +54,7 @@ def memory_owners(trace: Trace, scope: Scope | None = None, by: By = "operator")
             differentiate. "phase": the phase of the training step in which it was allocated: forward,
             backward, optimizer, other. "lifetime": what it was for, by when it was allocated and freed:
             parameter, optimizer state, gradient, activation, temporary, communication, or unknown where
-            neither tells (see `Lifetimes`).
+            neither shows it (see `Lifetimes`).
 
     Returns:
         One row per owner, by rank, device, most bytes first, then name. Columns: rank int64, device (str),

@@ -91,7 +91,7 @@ def register_formula(
     Args:
         name: the operator, exactly as in the trace, such as "my::op".
         flops: floating-point operations of a call, from its inputs: `shape(at)`, `numel(at)`, `nbytes(at)`,
-            `type(at)`, `ints(at)` and `flag(at)` tell about the argument in position `at`. None, also as a
+            `type(at)`, `ints(at)` and `flag(at)` describe the argument in position `at`. None, also as a
             result: unknown.
         bytes: likewise the memory traffic of a call, each input read once and each output written once.
 

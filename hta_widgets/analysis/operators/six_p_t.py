@@ -48,7 +48,7 @@ def six_p_t(trace: Trace, rank: int, tokens_per_step: int) -> SixPT:
     found = set(groups["parameters"].tolist())
     if groups["parameters"].isna().any() or len(found) != 1:
         evidence = "; ".join(f"{row.strategy}: {row.evidence}" for row in groups.itertuples())
-        return SixPT(reason=f"collectives do not tell the parameters of the model ({evidence})")
+        return SixPT(reason=f"collectives do not show the parameters of the model ({evidence})")
     parameters = int(found.pop())
     flops = _PER_TOKEN * parameters * tokens_per_step // trace.job_size
     return SixPT(flops, parameters, ", ".join(sorted(set(groups["strategy"]))))

@@ -105,7 +105,7 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         ValueError: `by` is none of the above.
 
     The peaks are those of the device's datasheet and of the unit that the longest kernel of a call uses, as
-    its name tells; see `kernel_classes`. bytes are the compulsory traffic of the roofline model (Williams,
+    its name says; see `kernel_classes`. bytes are the compulsory traffic of the roofline model (Williams,
     Waterman and Patterson, CACM 52(4), 2009). Each formula names its source where it is defined.
     """
     if by not in BY:

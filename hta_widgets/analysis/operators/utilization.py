@@ -60,7 +60,7 @@ def utilization(
     collectives send, as `training_strategy` reads it: of DDP what gets gradients, of FSDP and ZeRO the
     gathered model. HFU and MBU come from operators in any case.
 
-    The peak is that of the unit that does most of the operations, as the kernels' names tell, dense.
+    The peak is that of the unit that does most of the operations, as the kernels' names say, dense.
 
     Args:
         trace: the job.
@@ -77,9 +77,9 @@ def utilization(
         work_ns with a formula), model_flops, hardware_flops (Int64, floating-point operations of the rank),
         moved_bytes (Int64, bytes; all three NA where unknown), mfu_pct, hfu_pct, mbu_pct (float64, % of the
         peak), mfu_reading, hfu_reading, mbu_reading (str: "exact", "at least", "at most", "about"; null where
-        unknown), mfu_reason, hfu_reason, mbu_reason (str, why a value is unknown, and what would tell it; ""
+        unknown), mfu_reason, hfu_reason, mbu_reason (str, why a value is unknown, and what would show it; ""
         where it is known), flops_from (str: "operators" or "6 P T"), parameters (Int64), parameters_from
-        (str: the strategy whose collectives tell them; "" without), unit (str), peak_tflops_s, peak_gb_s
+        (str: the strategy whose collectives show them; "" without), unit (str), peak_tflops_s, peak_gb_s
         (float64, 1e12 operations and 1e9 bytes per second), device, source (str, whose peaks, and who states
         them; these five null where unknown).
 

@@ -30,7 +30,7 @@ SHAPES: Final = "Record with torch.profiler.profile(record_shapes=True)."
 _NO_SHAPES: Final = f"shapes of operators were not recorded. {SHAPES}"
 _NO_PRODUCT: Final = "no matrix product, convolution or attention of the step has a formula"
 _NO_NUMBERS: Final = (
-    "without sequence numbers recomputation cannot be told from the backward pass. "
+    "without sequence numbers recomputation cannot be distinguished from the backward pass. "
     "Record with a newer PyTorch, or give tokens_per_step."
 )
 _NO_PEAKS: Final = "the peaks of the device are not known. Give peaks, or state them with register_peaks."
@@ -63,7 +63,7 @@ def rows_of(
 
 
 def _why_no_model(rank_trace: RankTrace) -> str:
-    """Why recomputation cannot be told from the backward pass, "" where it can, or there is none."""
+    """Why recomputation cannot be distinguished from the backward pass, "" where it can, or there is none."""
     numbered = rank_trace.has_argument("sequence_number")
     backward = bool((phases(rank_trace).of == PHASES.index("backward")).any())
     return _NO_NUMBERS if backward and not numbered else ""
@@ -146,7 +146,7 @@ def _no_peak(peaks: Peaks | None, unit: Unit | None) -> str:
     if peaks is None:
         return _NO_PEAKS
     if unit is None:
-        return "no name of a kernel tells which unit multiplies"
+        return "no name of a kernel says which unit multiplies"
     known = not np.isnan(peaks.tflops.get(unit, np.nan))
     return "" if known else f"no peak of {unit} is known of {peaks.device}. Give peaks."
 

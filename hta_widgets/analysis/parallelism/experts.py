@@ -61,7 +61,7 @@ def expert_balance(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Args:
         trace: the job.
-        scope: ranks, whose rows are wanted; iterations.
+        scope: ranks, whose rows are returned; iterations.
 
     Returns:
         One row per exchange of complete steps and rank, by process group, exchange, rank. Columns: iteration

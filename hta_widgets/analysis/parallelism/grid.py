@@ -65,9 +65,9 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     A process group runs along the dimension that its description names, as Megatron-Core
     (`PIPELINE_MODEL_PARALLEL_GROUP`) and PyTorch's DeviceMesh (`mesh_pp`) describe theirs. Where it names
-    none, the traffic tells: gradients and parameters (data) or activations (tensor), as `training_strategy`
+    none, the traffic decides: gradients and parameters (data) or activations (tensor), as `training_strategy`
     recognises them; tokens, by all-to-alls of unequal splits there and back, or by dispatch kernels (expert);
-    a chain of sends (pipeline) or a ring (context). What neither tells is "unknown", and `evidence` says why.
+    a chain of sends (pipeline) or a ring (context). What neither shows is "unknown", and `evidence` says why.
 
     Args:
         trace: the job.
@@ -208,7 +208,7 @@ def _from_traffic(
         return TENSOR if strategy == TENSOR_PARALLEL else DATA, role, read[0].reading.words
     if len(strategies) > 1:
         return UNKNOWN, "", "its ranks do not all do the same"
-    reason = read[0].reading.words if read else "nothing it carries tells its purpose, or sizes are missing"
+    reason = read[0].reading.words if read else "nothing it carries shows its purpose, or sizes are missing"
     return UNKNOWN, "", reason
 
 
@@ -249,7 +249,7 @@ def sentence(frame: pd.DataFrame) -> str:
     unknown = frame.loc[frame["dimension"] == UNKNOWN, "process_group"].nunique()
     ranks = counted(frame["rank"].nunique(), "recorded rank")
     text = f"Ranks per group along each dimension: {', '.join(parts)}" if parts else "No dimension is known"
-    rest = f"; what {counted(unknown, 'process group')} is for cannot be told" if unknown else ""
+    rest = f"; what {counted(unknown, 'process group')} is for is unknown" if unknown else ""
     return f"{text} ({ranks}){rest}."
 
 

@@ -49,7 +49,7 @@ _OF_ALL = (
 
 _RECORD_STAGES: Final = (
     "Record with PyTorch 2.4 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
-    "ProfilerActivity.CUDA]), so that record_param_comms tells the group of each send and receive."
+    "ProfilerActivity.CUDA]), so that record_param_comms names the group of each send and receive."
 )
 _EARLIER = 0.1
 """The share of a pass by which the next stage may seem to begin before its end, for clocks that differ."""
@@ -76,7 +76,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     - ZB-H1: 1F1B with the gradients of weights apart (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR
       2024).
     - DualPipe: microbatches enter at both ends (DeepSeek-V3 Technical Report, 2024). Its own bubble depends
-      on how well passes overlap, and is not told.
+      on how well passes overlap, and is not given.
 
     The pipeline begins with the first pass of any stage and ends with the last; clocks of ranks are set by
     the ends of the sends and receives that meet, if these agree on more than noise. A bubble is time in
@@ -88,7 +88,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Args:
         trace: the job.
-        scope: ranks, whose rows are wanted; iterations.
+        scope: ranks, whose rows are returned; iterations.
 
     Returns:
         One row per complete step and rank of a pipeline, by iteration, process group, stage. Columns:
@@ -108,7 +108,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Raises:
         MissingDataError: no process group is a pipeline, its stages were not all recorded, nothing that they
-            exchange was, no backward work can be told, or clocks differ so much that a stage seems to begin
+            exchange was, no backward work is known, or clocks differ so much that a stage seems to begin
             before the one before it.
     """
     return of_ranks_and_iterations(_answer(trace), trace, scope or Scope())
@@ -124,7 +124,7 @@ def _answer(trace: Trace) -> pd.DataFrame:
             "times of stages that agree", _RECORD_PARTNERS, "stages seem to begin before their input is there"
         )
     if not rows:
-        raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be told")
+        raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be identified")
     frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
     return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
 

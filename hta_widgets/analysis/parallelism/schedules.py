@@ -72,7 +72,7 @@ def schedule_of(stages: Sequence[Passes]) -> Schedule:
         return Schedule(UNKNOWN, f"stages run unequal numbers of forward and backward passes: {listed}")
     passes = forwards.pop()
     if passes < 2:
-        return Schedule(UNKNOWN, "a step has a single microbatch, which all schedules run alike", passes, 1)
+        return Schedule(UNKNOWN, "a step has a single microbatch, which fits every schedule", passes, 1)
     apart = all(_weights(each) >= _APART for each in stages[1:])
     if _warm(orders, [passes] * count):
         if apart:

@@ -174,7 +174,7 @@ def kernels(
         name: only kernels of this name.
         within: only kernels launched inside operators, annotations and Python functions of this name.
         operation: only kernels that do this ("gemm", "attention", "elementwise", ...), as far as their names
-            tell it: `operation` of `kernel_classes`.
+            say it: `operation` of `kernel_classes`.
 
     Raises:
         ValueError: `faster` is not above 0.
@@ -392,8 +392,8 @@ def fused_attention() -> Edit:
 def fused_pointwise(kernels: str | None = None) -> Edit:
     """Each chain of pointwise kernels becomes one, which writes no result that only the next one reads.
 
-    That one reads what another has written is told by shapes and types, and a result may be needed later, as
-    by a backward pass: this is a bound.
+    That one reads what another has written is inferred from shapes and types, and a result may be needed
+    later, as by a backward pass: this is a bound.
 
     Args:
         kernels: only chains of just these kernels, their names joined with ``|``, as `fusion_candidates`
@@ -404,7 +404,7 @@ def fused_pointwise(kernels: str | None = None) -> Edit:
 
 
 def no_recomputation() -> Edit:
-    """Kernels of the forward pass that the backward pass runs again take no time: results are kept.
+    """Kernels of the forward pass that the backward pass runs again take no time: results are stored.
 
     That takes memory, which may not be there: this is a bound.
     """
@@ -498,7 +498,7 @@ def microbatches(count: int, same_size: bool = False) -> Edit:
     `same_size` each takes as long as now, and the batch grows. Communication, in passes and between stages,
     takes as long as recorded; the range has that of smaller messages, too. Made alone: the order of other
     work is not known then. GPipe, 1F1B and its interleaved form are replayed so; others are refused. What
-    memory allows is not asked.
+    memory allows is not checked.
 
     Args:
         count: of a step, 2 or more; of interleaved stages a multiple of their number.

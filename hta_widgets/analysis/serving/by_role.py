@@ -109,7 +109,7 @@ def sentence(frame: pd.DataFrame) -> str:
     whole = int(frame["time_ns"].sum())
     known = frame[frame["role"] != _NO_ROLE]
     if known.empty:
-        return f"Which part of the model each kernel is cannot be told: {frame['why'].iloc[0]}."
+        return f"It is unknown which part of the model each kernel is: {frame['why'].iloc[0]}."
     by_role = known.groupby("role")["time_ns"].sum().sort_values(ascending=False)
     shares = [f"{role} {percent(100.0 * time / whole)}" for role, time in by_role.head(3).items()]
     ways = known.groupby("known_by")["time_ns"].sum().sort_values(ascending=False)

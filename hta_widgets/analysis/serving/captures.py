@@ -192,7 +192,7 @@ def aligned(
     sizes = ", ".join(map(str, sorted({len(graph.launches) for graph in graphs})))
     return best[
         0
-    ], refused or f"{len(mine)} kernels run, {sizes} were captured, and nothing tells which is which"
+    ], refused or f"{len(mine)} kernels run, {sizes} were captured, and it is unknown which is which"
 
 
 def _moved(name: str) -> str:

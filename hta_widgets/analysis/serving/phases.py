@@ -71,7 +71,7 @@ def serving_phases(
     Args:
         trace: the job.
         scope: ranks, iterations and time window, as for `serving_steps`; default everything.
-        sliding_window: tokens that layers with a window read at most, which no recording tells; those are
+        sliding_window: tokens that layers with a window read at most, which no recording holds; those are
             the layers with the faster of two kinds of attention. A number, or its digits.
 
     Returns:
@@ -81,7 +81,7 @@ def serving_phases(
         device_ns, bubble_ns (Int64, ns at the median: of that the step itself, and nothing), bubble_pct
         (float64, % of all periods), tpot_ns, tpot_p95_ns (Int64, ns per output token of a request: the period
         where requests decode in it; where drafts are verified, divided by the tokens that each request gets
-        if the next step tells them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
+        if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
         period divided by all tokens that are verified: no less is possible), tokens_per_s (float64, all
         tokens, or those emitted, over all periods; NaN where unknown), follows (bool: periods were recorded;
         if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of

@@ -125,9 +125,7 @@ def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> 
         return None
     by_name = any(_is_fully_shard(rank_trace, each) for each in ranges)
     if not by_name and not any(each.kind == "pre_forward" for each in ranges):
-        return Passes(
-            [], "PyTorch before 2.1 does not tell a unit's own all-gather from those sent for ahead", {}
-        )
+        return Passes([], "PyTorch before 2.1 does not mark a unit's own all-gather", {})
     walk = _Walk(rank_trace, collectives, by_name)
     moments: list[tuple[int, int, int, _Range | int]] = []
     for each in ranges:

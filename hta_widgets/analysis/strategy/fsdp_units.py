@@ -66,15 +66,15 @@ _COLUMNS = {
 def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """When does each FSDP unit gather its parameters, compute and reduce its gradient, and what is exposed?
 
-    Units and their turns are told by the ranges that FSDP records: by the name in them (`fully_shard`), or by
-    the order of forward, and of backward in reverse, if the sizes of their messages agree with that
+    Units and their turns are known by the ranges that FSDP records: by the name in them (`fully_shard`), or
+    by the order of forward, and of backward in reverse, if the sizes of their messages agree with that
     (`FullyShardedDataParallel`). Compute belongs to the unit in whose turn the host launched it.
 
     Exposed is the time in which communication runs and no compute does (`temporal_breakdown`). Where several
     of these collectives run at once, it counts for that which started first: so the exposed times of all rows
     add up to the exposed time of these collectives.
 
-    Why an all-gather is exposed is the first of these reasons that kept it for more than half of the exposed
+    Why an all-gather is exposed is the first of these reasons that held for more than half of the exposed
     time, in `cause`. "in time": its unit does not wait for it, but begins later anyway. "other ranks": they
     entered late (its time beyond the shortest of those matched). "first unit": no unit computes before it in
     its forward pass. "held back": it was issued and its stream free, but it waited for something else, such
@@ -103,7 +103,7 @@ def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         collectives are NA, and texts "", in rows of compute.
 
     Raises:
-        MissingDataError: no selected rank has ranges of FSDP, or these do not tell the units apart.
+        MissingDataError: no selected rank has ranges of FSDP, or these do not distinguish the units.
     """
     scope = scope or Scope()
     parts, why, any_ranges, ranks = [], "", False, 0

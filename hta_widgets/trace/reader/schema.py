@@ -200,6 +200,6 @@ def argument_columns(extra_args: tuple[str, ...] = ()) -> tuple[Column, ...]:
     known = (*EVENT_COLUMNS[len(DENSE_COLUMNS) :], COUNTER_ARGS, *ARGUMENT_COLUMNS)
     names = {column.name for column in (*DENSE_COLUMNS, *known)}
     extra = tuple(
-        _json(key, key, "asked for by the caller") for key in dict.fromkeys(extra_args) if key not in names
+        _json(key, key, "requested by the caller") for key in dict.fromkeys(extra_args) if key not in names
     )
     return known + extra

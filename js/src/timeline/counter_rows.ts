@@ -126,7 +126,7 @@ export function describeCounter(
       ? "not known yet"
       : low === high
         ? valueText(counter, low)
-        : `${valueText(counter, low)} to ${valueText(counter, high)}: zoom in to tell them apart`;
+        : `${valueText(counter, low)} to ${valueText(counter, high)}: zoom in to see each`;
   return { name, lines: [here, range] };
 }
 

@@ -27,7 +27,7 @@ export function describe(outline: Outline, slice: Slice, flows: readonly Flow[])
   if (slice.count > 1) {
     return {
       name: `${exact(slice.count, "slices")}, the longest: ${name}`,
-      lines: [where, `start ${exact(slice.start, "ns")}`, "zoom in to tell them apart"],
+      lines: [where, `start ${exact(slice.start, "ns")}`, "zoom in to see each"],
     };
   }
   const lines = [

@@ -263,7 +263,7 @@ export const job: View = ({ model, el, signal }) => {
               {answer.value.sentence ||
                 (answer.value.costs === "missing"
                   ? `What ranks cost is not known. ${answer.value.missing}`
-                  : "Replaying all ranks to tell what each of them costs…")}
+                  : "Replaying all ranks to find what each of them costs…")}
             </p>
             <Grouped />
             <Pictures />

@@ -212,7 +212,7 @@ def test_without_names_only_the_numbers_of_nodes_tell() -> None:
     assert [each.operator for each in found] == ["op::1", "op::0"]
     found, refused = align(["a", "b"], graph("", ""))
     assert not any(found)
-    assert "nothing tells which is which" in refused
+    assert "it is unknown which is which" in refused
 
 
 # -- annotations ---------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_nothing_known_says_why(tmp_path: Path) -> None:
     frame = roles(job(tmp_path, events))
     assert frame["role"].tolist() == ["(unknown)"]
     assert "calls of attention" in frame["why"].iloc[0]
-    assert sentence(frame).startswith("Which part of the model each kernel is cannot be told")
+    assert sentence(frame).startswith("It is unknown which part of the model each kernel is")
 
 
 def test_every_kernel_of_a_recorded_graph_is_known_by_its_annotation() -> None:

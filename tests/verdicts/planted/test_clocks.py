@@ -45,5 +45,5 @@ def test_no_cause_is_told_where_work_begins_before_its_launch(tmp_path: Path) ->
     assert not {"idle_host", "sync_calls"} & set(rows["topic"])
     texts = rows.loc[rows["topic"] == "not_judged", "text"]
     assert any("it is unknown why devices are idle" in text for text in texts)
-    told = "Why devices are idle cannot be told: the device's clock runs at least 493 µs ahead of the host's."
+    told = "Why devices are idle is unknown: the device's clock runs at least 493 µs ahead of the host's."
     assert sentence(rows) == told

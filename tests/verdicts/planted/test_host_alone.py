@@ -362,7 +362,7 @@ def only(name: str, ns: int) -> Program:
 def test_a_device_that_is_named_may_take_no_part(tmp_path: Path, name: str, ns: int, judged: bool) -> None:
     frame = overview(with_a_device(tmp_path / "0.json", only(name, ns)))
     assert ("host_operators" in set(frame["topic"])) is judged
-    assert sentence(frame).startswith("Running operators" if judged else "Where time goes cannot be told")
+    assert sentence(frame).startswith("Running operators" if judged else "Where time goes is unknown")
 
 
 def test_one_long_call_may_be_the_start_of_a_device(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_what_the_host_does_most_comes_first(
     assert first["places"] and pd.notna(first["event_id"]) and pd.isna(first["saving_ns"])
     assert said.advice[0].topic == topic and said.advice[0].places and said.whole_ns
     assert sum(part.ns for part in said.parts) == said.whole_ns
-    assert "%" in sentence(found) and "cannot be told" not in sentence(found)
+    assert "%" in sentence(found) and "is unknown" not in sentence(found)
     unknown = " ".join(found.loc[found["severity"] == "open", "text"])
     assert "launches recorded, but no device events" in unknown
     assert "update the driver" in " ".join(found["suggestion"])

@@ -161,7 +161,7 @@ def test_the_garbage_collector_is_named_where_it_is_recorded(tmp_path: Path):
         (lambda: steps(silent(0), inside=silent(9 * MS, (6,))), "slow_steps"),  # none of 10 ms
         (lambda: steps(named("user_annotation", "make batch", 1500 * US)), "idle_host"),  # it has a name
         (lambda: steps(named("cpu_op", "aten::decode", 1500 * US)), "idle_host"),
-        (lambda: steps(silent(5 * MS), often=2), "idle_host"),  # too few steps to tell what recurs
+        (lambda: steps(silent(5 * MS), often=2), "idle_host"),  # too few steps to know what recurs
     ],
 )
 def test_other_idle_time_stays_the_hosts(program: Callable[[], Program], topic: str, tmp_path: Path):

@@ -77,7 +77,7 @@ def test_lost_records_lead(tmp_path: Path) -> None:
     why = reasons(trace)["idle_causes"]
     assert why.startswith(f"{count} device records have no launch, and a replay of the others misses")
     assert why.endswith("records were probably lost")
-    assert sentence(found) == f"Why devices are idle cannot be told: {why}."
+    assert sentence(found) == f"Why devices are idle is unknown: {why}."
     assert not found["saving_ns"].notna().any()
     assert "idle_host" not in {*found["topic"]}
 

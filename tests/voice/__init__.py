@@ -1,0 +1,1 @@
+"""How the product speaks: short sentences, few numbers, and no words of the house."""
