@@ -2,8 +2,9 @@
 
 Names propose (`reader.discovery`); what the files hold decides. A file that holds what others hold (a copy, a
 merged file beside its parts), the capture of graphs that another file replays, and a process without a device
-beside all ranks of a job are no further ranks. Files of one rank at different times, or of programs on one
-device each that never ran together, are several recordings. Nothing is left out without a reason.
+beside all ranks of a job are no further ranks. Files of jobs of different sizes, of one rank at different
+times, or of programs on one device each that never ran together or share no kernels, are several recordings.
+Nothing is left out without a reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import pandas as pd
 
 from hta_widgets.errors import ForeignFileError
 from hta_widgets.formatting import counted, encodable
+from hta_widgets.trace.evidence import PROGRAM
+from hta_widgets.trace.one_job import unrelated, world_size
 from hta_widgets.trace.rank_events import Header
 from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
 from hta_widgets.trace.reader.file_names import TraceFile, coordinates, last_part, rank_in_name
@@ -34,6 +37,9 @@ FileRow = tuple[str, str, int | None, str, str]
 
 _FRONT_END = re.compile(r"async_llm|front_?end|api_?server|tokenizer_manager", re.IGNORECASE)
 _STEM = re.compile(r"(\.gz|\.zst)$")
+_TIMES = "the times at which they were recorded"
+_ENOUGH_NAMES = 8
+"""With fewer kernels two programs share few by chance."""
 _EPOCH_NS = 1_000_000_000 * 1_000_000_000
 """Times above are counted from 1970: 2001 and later."""
 
@@ -221,27 +227,26 @@ def _recordings(
     """
     if len(positions) < 2:
         return None
-    spans = _spans([headers[at] for at in positions])
-    who = [_worker(files[at], headers[at]) for at in positions]
     own = [TraceFile(files[at].source, files[at].name, files[at].folder) for at in positions]
-    keys, why = _by_job(files, headers, positions, spans), "the size of their jobs, one rank each"
-    if keys is None and spans is not None:
-        why = "the times at which they were recorded"
-        keys = _by_rank(who, spans) if None not in who else _by_run(files, headers, positions, spans)
-    if keys is None:
+    of = [headers[at] for at in positions]
+    spans = _spans(of)
+    jobs, why = _by_job(own, of, spans)
+    runs = [run for job in jobs for run in _by_time(job, own, of, spans)]
+    if len(runs) < 2:
         return None
+    runs.sort(key=lambda run: min((spans[at] if spans else (0, 0), at) for at in run))
+    key_of = {at: key for key, run in enumerate(runs) for at in run}
+    keys = [key_of[at] for at in range(len(own))]
     if proposed is not None:
         names = {file.name: name for name, of_one in proposed.files.items() for file in of_one}
         pairs = {(key, names[file.name]) for key, file in zip(keys, own, strict=True)}
         if not len(pairs) == len(set(keys)) == len(proposed.files):
             return None
         called = dict(pairs)
-    elif max(Counter(keys).values()) == 1:
-        called = {key: file.name for key, file in zip(keys, own, strict=True)}
     else:
-        called = {key: str(key + 1) for key in keys}
+        called = _names(keys, own)
     named = [(key, called[key]) for key in keys]
-    recordings = grouped(own, named, True, why)
+    recordings = grouped(own, named, True, why or _TIMES)
     return dict(zip(positions, own, strict=True)), recordings
 
 
@@ -266,23 +271,96 @@ def _worker(file: TraceFile, header: Header) -> tuple[int, frozenset[tuple[str, 
     return None if rank is None and not places else (-1 if rank is None else rank, places)
 
 
+def _names(keys: Sequence[int], files: Sequence[TraceFile]) -> dict[int, str]:
+    """What to call each recording: by its folder, by its only file, or by its number."""
+    folders = [file.name.partition("/")[0] if "/" in file.name else "" for file in files]
+    for names in (folders, [file.name for file in files]):
+        if all(names) and len(set(zip(keys, names, strict=True))) == len(set(names)) == len(set(keys)):
+            return dict(zip(keys, names, strict=True))
+    return {key: str(key + 1) for key in keys}
+
+
 def _by_job(
+    files: Sequence[TraceFile], headers: Sequence[Header], spans: Sequence[tuple[int, int]] | None
+) -> tuple[list[list[int]], str]:
+    """The files of each job, and what tells jobs apart; all as one job where nothing does.
+
+    Files are of one job if each is joined to the next by a pair that `_apart` does not tell apart.
+    """
+    who = [_worker(file, header) for file, header in zip(files, headers, strict=True)]
+    rest, jobs = list(range(len(files))), list[list[int]]()
+    while rest:
+        job = [rest.pop(0)]
+        for one in job:  # which grows
+            joined = [at for at in rest if not _apart(files, headers, spans, who, one, at)]
+            rest = [at for at in rest if at not in set(joined)]
+            job += joined
+        jobs.append(sorted(job))
+    if any(len({size for at in job if (size := _size(headers[at]))}) > 1 for job in jobs):
+        return [list(range(len(files)))], ""  # a file that states no size may be of two jobs
+    reasons = [_apart(files, headers, spans, who, job[0], other[0]) for job, other in pairwise(jobs)]
+    return jobs, " and ".join(dict.fromkeys(reasons))
+
+
+def _apart(
     files: Sequence[TraceFile],
     headers: Sequence[Header],
-    positions: Sequence[int],
     spans: Sequence[tuple[int, int]] | None,
-) -> list[int] | None:
-    """One recording for each file, in the order of time, where each is the only rank of its job.
+    who: Sequence[object],
+    one: int,
+    other: int,
+) -> str:
+    """What shows that two files are not of one job; "" if nothing does.
 
-    Replicas of one server, which the names tell apart, are ranks of one job all the same.
+    Ranks of one job that communicate may seem to run at different times, since their hosts' clocks differ.
     """
-    if any(headers[at].stated.world != 1 or coordinates(files[at]) for at in positions):
-        return None
-    order = sorted(range(len(positions)), key=lambda at: (spans[at] if spans else (0, 0), at))
-    keys = [0] * len(positions)
-    for key, at in enumerate(order):
-        keys[at] = key
-    return keys
+    sizes, groups = zip(
+        *((_size(headers[at]), headers[at].evidence.group) for at in (one, other)), strict=True
+    )
+    if all(sizes):
+        if sizes[0] != sizes[1]:
+            return "the sizes of their jobs"
+        # replicas of one server, which the names tell apart, are ranks of one job all the same
+        alone = sizes[0] == 1 and not any(coordinates(files[at]) for at in (one, other))
+        return "the size of their jobs, one rank each" if alone else ""
+    shared = len(groups[0]) > 1 and groups[0] == groups[1]
+    if shared or (None not in (who[one], who[other]) and who[one] != who[other]):
+        return ""
+    both = all(
+        size > 1 or headers[at].evidence.communicates for size, at in zip(sizes, (one, other), strict=True)
+    )
+    if spans and not both and (spans[one][1] <= spans[other][0] or spans[other][1] <= spans[one][0]):
+        return _TIMES
+    return "their kernels" if _other_program(headers[one], headers[other]) else ""
+
+
+def _size(header: Header) -> int:
+    """How many ranks a file says that its job has; 0 if it does not say."""
+    return world_size(header.metadata) or int(header.evidence.group == (0,))
+
+
+def _other_program(one: Header, other: Header) -> bool:
+    mine, theirs = set(one.evidence.program), set(other.evidence.program)
+    lowest = set(sorted(mine | theirs)[:PROGRAM])
+    return min(len(mine), len(theirs)) >= _ENOUGH_NAMES and unrelated(mine & lowest, theirs & lowest)
+
+
+def _by_time(
+    job: list[int],
+    files: Sequence[TraceFile],
+    headers: Sequence[Header],
+    spans: Sequence[tuple[int, int]] | None,
+) -> list[list[int]]:
+    """The files of each time at which a job was recorded."""
+    if spans is None or len(job) < 2:
+        return [job]
+    who, times = [_worker(files[at], headers[at]) for at in job], [spans[at] for at in job]
+    keys = _by_rank(who, times) if None not in who else None
+    if who.count(None) == len(who):
+        keys = _by_run(max(len(headers[at].evidence.group) for at in job), times)
+    if keys is None:
+        return [job]
+    return [[at for at, key in zip(job, keys, strict=True) if key == run] for run in sorted(set(keys))]
 
 
 def _by_rank(who: Sequence[object], spans: Sequence[tuple[int, int]]) -> list[int] | None:
@@ -296,18 +374,8 @@ def _by_rank(who: Sequence[object], spans: Sequence[tuple[int, int]]) -> list[in
     return nearest_times(who, [start for start, _ in spans])
 
 
-def _by_run(
-    files: Sequence[TraceFile],
-    headers: Sequence[Header],
-    positions: Sequence[int],
-    spans: Sequence[tuple[int, int]],
-) -> list[int] | None:
-    """Which of the runs that never ran together each file is of, where no file states a rank.
-
-    Ranks of one job that communicate may seem to run at different times, since their hosts' clocks differ.
-    """
-    if any(_worker(files[at], headers[at]) is not None for at in positions):
-        return None
+def _by_run(size: int, spans: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Which of the runs that never ran together each file is of; None unless each has `size` files."""
     order = sorted(range(len(spans)), key=lambda at: spans[at])
     keys, run, until = [0] * len(spans), 0, spans[order[0]][1]
     for at in order:
@@ -315,10 +383,7 @@ def _by_run(
             run += 1
         until = max(until, spans[at][1])
         keys[at] = run
-    size = max(len(headers[at].evidence.group) for at in positions)
-    if run == 0 or (size > 1 and set(Counter(keys).values()) != {size}):
-        return None
-    return keys
+    return keys if run and set(Counter(keys).values()) == {size} else None
 
 
 # -- the table ---------------------------------------------------------------------------------------------
