@@ -292,9 +292,9 @@ def _by_job(
     while rest:
         job = [rest.pop(0)]
         for one in job:  # which grows
-            joined = [at for at in rest if not _apart(files, headers, spans, who, one, at)]
-            rest = [at for at in rest if at not in set(joined)]
-            job += joined
+            apart = {at for at in rest if _apart(files, headers, spans, who, one, at)}
+            job += [at for at in rest if at not in apart]
+            rest = [at for at in rest if at in apart]
         jobs.append(sorted(job))
     if any(len({size for at in job if (size := _size(headers[at]))}) > 1 for job in jobs):
         return [list(range(len(files)))], ""  # a file that states no size may be of two jobs

@@ -60,6 +60,8 @@ def taken(trace: Trace) -> dict[str, dict[str, int | None]]:
         ("cases/b06_npu_trace_view_str", [0], 0, 0),
         ("recordings/three_experiments", [0], 0, 2),
         ("recordings/moe_log_before", [0, 1], 0, 2),
+        ("traces/hta/trace_diff", [1], 0, 1),
+        ("traces/tracelens/mi300", [0], 0, 2),
         ("recordings/moe_compile_after_B", [0, 1], 0, 0),
         ("recordings/cpu_ddp_slow_rank2", [0, 1, 2, 3], 0, 0),
     ],
@@ -288,6 +290,87 @@ def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
         (tmp_path / "server" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "server" / name).write_bytes(document(events(100 + rank, [0]), 0, 1))
     assert opened(tmp_path / "server").ranks == [0, 1]
+
+
+# -- jobs in one folder --------------------------------------------------------------------------------------
+
+
+def program(model: str, seconds: float = 1.0, pid: int = 100) -> list[dict[str, Any]]:
+    """A process without collectives, with ten kernels of a model."""
+    return [
+        *events(pid, [0], seconds),
+        *(kernel(f"{model}_{number}", seconds * 1e6 + 300 + 10 * number, 5) for number in range(10)),
+    ]
+
+
+def laid(folder: Path, **files: bytes) -> Trace:
+    """A folder with these files, opened."""
+    return opened(Layout("jobs", {f"{name}.json": text for name, text in files.items()}).lay(folder))
+
+
+JOB = [0, 1]  # the ranks of a job of two
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (
+            {"a": document(events(1, JOB), 1, 2), "b": document(events(2, JOB, 1), 1, 4)},
+            "sizes of their jobs",
+        ),
+        ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90))}, "times"),
+        ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90), 0, 1)}, "sizes"),
+        ({"a": document(program("resnet")), "b": document(program("bert"))}, "their kernels"),
+        ({"a_rank0": document(program("resnet")), "b_rank0": document(program("bert"))}, "their kernels"),
+        ({"a": document(program("bert")), "b": document(program("bert", 90))}, "times"),
+        ({"late_a": document(events(1, JOB)), "late_b": document(events(2, JOB, 90))}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90), 1, 2)}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, [0], 90), 1, 2)}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90))}, ""),
+        ({"rank0": document(program("first")), "rank1": document(program("second", 90))}, ""),
+        ({"a": document(program("bert")), "b": document(program("bert", pid=200))}, ""),
+        ({"a": document(program("bert")), "b": document(events(2, [0]))}, ""),
+    ],
+)
+def test_jobs_are_told_apart_and_the_ranks_of_one_are_not(
+    tmp_path: Path, files: dict[str, bytes], why: str
+) -> None:
+    trace = laid(tmp_path, **files)
+    sorts = taken(trace)
+    assert len(trace.ranks) == len(sorts["rank"]) == (1 if why else 2)
+    assert len(sorts.get("another recording", ())) == (1 if why else 0)
+    assert len(trace.recordings) == (2 if why else 0)
+    assert (why in trace.file_notes[0] and trace.recordings[0] in trace.file_notes[0]) if why else True
+    assert not (why and trace.several_jobs)
+
+
+def test_a_file_that_may_be_of_two_jobs_leaves_all_together(tmp_path: Path) -> None:
+    silent = document(events(3, [0]))
+    trace = laid(tmp_path, a=document(events(1, JOB), 0, 2), b=document(events(2, JOB), 1, 4), c=silent)
+    assert len(trace.ranks) == 3 and "2 and 4 ranks" in trace.several_jobs
+
+
+def test_two_jobs_of_several_ranks_each_recorded_twice(tmp_path: Path) -> None:
+    for size in (2, 3):
+        for turn in (1, 2):
+            for rank in range(size):
+                own = events(10 * size + rank, list(range(size)), 60 * turn + size)
+                (tmp_path / f"{size}{turn}{rank}.json").write_bytes(document(own, rank, size))
+    trace = opened(tmp_path)
+    assert trace.recordings == ("1", "2", "3", "4")
+    for number, (turn, size) in enumerate([(1, 2), (1, 3), (2, 2), (2, 3)]):
+        one = opened(tmp_path, recording=number)
+        names = {f"{size}{turn}{rank}.json": rank for rank in range(size)}
+        assert taken(one)["rank"] == names and len(taken(one)["another recording"]) == 10 - size
+
+
+def test_jobs_in_folders_are_called_like_their_folders(tmp_path: Path) -> None:
+    for name, size in (("before", 8), ("after", 2)):
+        write(
+            tmp_path / name / "x.json", events(1, JOB, size), distributedInfo={"rank": 1, "world_size": size}
+        )
+    trace = opened(tmp_path)
+    assert set(trace.recordings) == {"before", "after"} and trace.recording == "before"
 
 
 def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -> None:
