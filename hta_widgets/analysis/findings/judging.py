@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.no_device import no_device
 from hta_widgets.analysis.findings.outside import outside
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
@@ -119,6 +120,8 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     gaps = [
         _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
+    if not (withheld or leading) and all(each.rule.role in ("aside", "memory") for each in found):
+        found += filter(None, [no_device(inputs)])
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}
     absent += [

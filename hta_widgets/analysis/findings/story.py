@@ -35,7 +35,6 @@ from hta_widgets.analysis.findings.sections import (
     RECORDING,
     SAVES,
     UNKNOWN,
-    VERDICT,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
@@ -279,10 +278,6 @@ def _of_whole(
 
 def _without_bar(frame: pd.DataFrame) -> str:
     """Of a recording without device work, or of which nothing can be said."""
-    found = frame["section"].isin((RECORDING, SAVES, UNKNOWN, VERDICT))
-    main = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
-    if not found.any() and len(main) and "device events" in str(main["text"].iloc[0]):
-        return "No GPU events in this trace, so only CPU time can be analysed"
     return sentence(frame).removesuffix(".")
 
 
