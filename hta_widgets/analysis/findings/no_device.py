@@ -31,13 +31,15 @@ class _Host(NamedTuple):
 
     sign: Sign | None
     operators: int
+    few: bool
     time: HostTime | None
 
 
 def _host(inputs: Inputs, rank: int) -> _Host:
     rank_trace = inputs.trace.rank(rank)
     operators = int((rank_trace.event_class == EventClass.HOST_OP).sum())
-    return _Host(sign_of_device(rank_trace), operators, time_of_thread(inputs, rank))
+    few = rank_trace.recording.kind == "unknown"
+    return _Host(sign_of_device(rank_trace), operators, few, time_of_thread(inputs, rank))
 
 
 class _Spent(NamedTuple):
@@ -50,14 +52,16 @@ class _Spent(NamedTuple):
 def no_device(inputs: Inputs) -> Found | None:
     """What the host's time goes to, and why that is not where the time of the program goes.
 
-    None where work of a device is recorded, or nothing at all.
+    None where work of a device is recorded, or nothing at all; and of jobs of the CPU, which are judged.
     """
     hosts = {rank: inputs.of(rank, _host) for rank in inputs.trace.ranks_of(inputs.scope)}
     times = {rank: host.time for rank, host in hosts.items() if host.time}
     if not times or any(inputs.trace.rank(rank).device_events for rank in hosts):
         return None
-    spent = _spent(times)
     signs = [(rank, host.sign) for rank, host in hosts.items() if host.sign]
+    if not signs and not all(host.few for host in hosts.values()):
+        return None
+    spent = _spent(times)
     longest = _longest(inputs, spent, list(times))
     communicating, name, share = _communicating(inputs, times)
     record = inputs.trace.rank(next(iter(hosts))).accelerator.record
@@ -70,7 +74,7 @@ def no_device(inputs: Inputs) -> Found | None:
             communicating=communicating,
         )
         advice = f"Record what the device does: {record}."
-        headline = "Device work is not recorded, so where time goes cannot be told"
+        headline = "Where time goes cannot be told: the trace has no device events"
         if spent.pct:
             headline += f"; the host is longest in {_first(spent)}"
     else:
@@ -93,7 +97,7 @@ def no_device(inputs: Inputs) -> Found | None:
             headline += f"; the longest is {_first(spent)}"
         elif name:
             headline += f"; {brief(name)} is open {percent(share)} of the time"
-    finding = Finding(0, 0.0, text, advice, "user_annotations", severity="verdict", headline=f"{headline}.")
+    finding = Finding(0, 0.0, text, advice, "", severity="verdict", headline=f"{headline}.")
     return Found(_RULE, finding)
 
 

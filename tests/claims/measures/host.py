@@ -17,6 +17,7 @@ from tests.claims.measures.idle import (
     at_most,
     the_rank,
 )
+from tests.claims.plain_kernels import document
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -377,7 +378,8 @@ def device_shown_by_name(job: Job, stated: Stated) -> str:
 @check("device_shown_by_device")
 def device_shown_by_device(job: Job, stated: Stated) -> str:
     """The file lists such a device."""
-    devices = job.trace.rank(the_rank(job, stated).number).metadata["deviceProperties"]
+    (rank,) = stated.ranks
+    devices = document(str(job.trace.rank(rank).path))["deviceProperties"]
     return "" if stated.value in [each["name"] for each in devices] else f"they are {devices}"
 
 
