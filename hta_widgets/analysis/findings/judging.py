@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hta_widgets.analysis.findings.finding import severity_of
@@ -120,8 +120,10 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     gaps = [
         _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
-    if not (withheld or leading) and all(each.rule.role in ("aside", "memory") for each in found):
-        found += filter(None, [no_device(inputs)])
+    asides = not withheld and not leading and all(each.rule.role == "aside" for each in found)
+    if asides and (alone := no_device(inputs)):
+        found.append(alone)
+        gaps = [replace(gap, remedy=alone.finding.suggestion) if gap.role else gap for gap in gaps]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}
     absent += [

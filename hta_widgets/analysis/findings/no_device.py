@@ -9,17 +9,18 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.host_time import HostTime, Sign, sign_of_device, time_of_thread
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
-from hta_widgets.formatting import brief, counted, percent
+from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["no_device"]
+__all__ = ["NO_DEVICE", "no_device"]
 
-_RULE: Final = Rule(
-    "no_device", HOST_QUESTION, "Device work is not recorded", lambda inputs: None, "recording"
-)
+NO_DEVICE: Final = "no_device"
+"""The topic of what the host does where no device work is recorded."""
+
+_RULE: Final = Rule(NO_DEVICE, HOST_QUESTION, "Device work is not recorded", lambda inputs: None, "recording")
 _MOST_NAMES: Final = 3
 _LEAST: Final = 0.03
 _MOST: Final = 0.5
@@ -63,7 +64,7 @@ def no_device(inputs: Inputs) -> Found | None:
         return None
     spent = _spent(times)
     longest = _longest(inputs, spent, list(times))
-    communicating, name, share = _communicating(inputs, times)
+    communicating, name = _communicating(inputs, times)
     record = inputs.trace.rank(next(iter(hosts))).accelerator.record
     if signs:
         text = say(
@@ -74,9 +75,7 @@ def no_device(inputs: Inputs) -> Found | None:
             communicating=communicating,
         )
         advice = f"Record what the device does: {record}."
-        headline = "Where time goes cannot be told: the trace has no device events"
-        if spent.pct:
-            headline += f"; the host is longest in {_first(spent)}"
+        lacking = "no device events"
     else:
         operators = sum(host.operators for host in hosts.values())
         number = counted(operators, "operator") if operators else "no operator"
@@ -92,18 +91,12 @@ def no_device(inputs: Inputs) -> Found | None:
             f"{_WHOLE_STEPS}; if a device computes, its work, too: {record}. On Apple's MPS, which "
             "torch.profiler does not record, torch.mps.profiler does."
         )
-        headline = f"Where time goes cannot be told: the trace has {number} and no device events"
-        if spent.pct:
-            headline += f"; the longest is {_first(spent)}"
-        elif name:
-            headline += f"; {brief(name)} is open {percent(share)} of the time"
+        lacking = f"{number} and no device events"
+    headline = f"Where time goes cannot be told: the trace has {lacking}"
+    if most := next(iter(spent.pct), name):
+        headline += f"; the host is longest in {brief(most)}"
     finding = Finding(0, 0.0, text, advice, "", severity="verdict", headline=f"{headline}.")
     return Found(_RULE, finding)
-
-
-def _first(spent: _Spent) -> str:
-    name, pct = next(iter(spent.pct.items()))
-    return f"{brief(name)} ({percent(pct)})"
 
 
 def _spent(times: dict[int, HostTime]) -> _Spent:
@@ -138,8 +131,8 @@ def _longest(inputs: Inputs, spent: _Spent, ranks: list[int]) -> Said:
     return say(f" Longest are the {spent.what}{aside}: {{names}}.", names=says(listed, ", "))
 
 
-def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, str, float]:
-    """How long collectives of the host are open, on whatever thread; the longest, and that share."""
+def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, str]:
+    """How long collectives of the host are open, on whatever thread; the longest of them."""
     whole, open_ns, by_name = 0, 0, dict[str, int]()
     for rank, time in times.items():
         judged = inputs.judged_time(rank)
@@ -149,7 +142,7 @@ def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, st
             by_name[name] = by_name.get(name, 0) + ns
     share = 100.0 * open_ns / whole
     if share < 100.0 * _LEAST:
-        return "", "", 0.0
+        return "", ""
     name, ranks = max(sorted(by_name), key=lambda each: by_name[each]), tuple(times)
     said = say(
         " Collectives of the CPU are open {share}, longest {name}: whether the program waits for them is not "
@@ -157,7 +150,7 @@ def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, st
         share=inputs.share_of_time("collectives_open", share, ranks),
         name=Claim("longest_collective", name, "name", ranks=ranks),
     )
-    return said, name, share
+    return said, name
 
 
 def _sign(rank: int, sign: Sign) -> Text:

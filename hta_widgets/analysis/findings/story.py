@@ -25,6 +25,7 @@ from hta_widgets.analysis.findings.bar import (
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence, title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import (
@@ -286,6 +287,7 @@ def _beside(
 ) -> Iterator[str]:
     """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
     yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"])
+    yield from frame.loc[frame["topic"] == NO_DEVICE, "text"]
     if whole is None:
         return
     if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:
