@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pandas as pd
 
@@ -25,7 +25,7 @@ from hta_widgets.trace.rank_events import Header
 from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
 from hta_widgets.trace.reader.file_names import TraceFile, coordinates, last_part, rank_in_name
 from hta_widgets.trace.reader.ranks import Assigned, assign_ranks, stated_rank
-from hta_widgets.trace.reader.recordings import Recordings, grouped, nearest_times
+from hta_widgets.trace.reader.recordings import Recordings, nearest_times
 from hta_widgets.trace.reader.stated import whole_number
 
 __all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle", "without_foreign"]
@@ -229,25 +229,64 @@ def _recordings(
         return None
     own = [TraceFile(files[at].source, files[at].name, files[at].folder) for at in positions]
     of = [headers[at] for at in positions]
-    spans = _spans(of)
-    jobs, why = _by_job(own, of, spans)
-    runs = [run for job in jobs for run in _by_time(job, own, of, spans)]
-    if len(runs) < 2:
-        return None
-    runs.sort(key=lambda run: min((spans[at] if spans else (0, 0), at) for at in run))
-    key_of = {at: key for key, run in enumerate(runs) for at in run}
-    keys = [key_of[at] for at in range(len(own))]
-    if proposed is not None:
-        names = {file.name: name for name, of_one in proposed.files.items() for file in of_one}
-        pairs = {(key, names[file.name]) for key, file in zip(keys, own, strict=True)}
-        if not len(pairs) == len(set(keys)) == len(proposed.files):
+    found = None if proposed is None else _as_proposed(own, of, proposed)
+    if found is None:
+        runs, why = _runs(own, of)
+        if len(runs) < 2:
             return None
-        called = dict(pairs)
-    else:
-        called = _names(keys, own)
-    named = [(key, called[key]) for key in keys]
-    recordings = grouped(own, named, True, why or _TIMES)
-    return dict(zip(positions, own, strict=True)), recordings
+        called = _names(runs, own)
+        if proposed is not None:
+            names = {file.name: name for name, of_one in proposed.files.items() for file in of_one}
+            pairs = {(key, names[own[at].name]) for key, run in enumerate(runs) for at in run}
+            if not len(pairs) == len(runs) == len(proposed.files):
+                return None
+            called = [name for _, name in sorted(pairs)]
+        found = Recordings(
+            {name: [own[at] for at in run] for name, run in zip(called, runs, strict=True)}, True, why
+        )
+    return dict(zip(positions, own, strict=True)), found
+
+
+def _as_proposed(
+    files: Sequence[TraceFile], headers: Sequence[Header], proposed: Recordings
+) -> Recordings | None:
+    """The recordings that the names propose, where some are of different jobs and none may be of one.
+
+    That is judged by the first file of each; those of one that are of several are told apart.
+    """
+    place = {file.name: at for at, file in enumerate(files)}
+    named = {
+        name: [place[file.name] for file in of_one if file.name in place]
+        for name, of_one in proposed.files.items()
+    }
+    named = {name: places for name, places in named.items() if places}
+    firsts = [places[0] for places in named.values()]
+    own, of = [files[at] for at in firsts], [headers[at] for at in firsts]
+    spans = _spans(of)
+    who = [_worker(file, header) for file, header in zip(own, of, strict=True)]
+    pairs = list(combinations(range(len(firsts)), 2))
+    if any(_together(of, spans, *pair) for pair in pairs):
+        return None
+    if not any(_apart(own, of, spans, who, *pair) for pair in pairs):
+        return None
+    found: dict[str, list[TraceFile]] = {}
+    for name, places in named.items():
+        mine = [files[at] for at in places]
+        runs, _ = _runs(mine, [headers[at] for at in places])
+        called = _names(runs, mine) if len(runs) > 1 else []
+        for run, number in zip(runs, called or [""], strict=True):
+            inner = number if number.startswith(f"{name}/") else "/".join(filter(None, (name, number)))
+            found[inner] = [mine[at] for at in run]
+    return Recordings(found, True, proposed.why)
+
+
+def _runs(files: Sequence[TraceFile], headers: Sequence[Header]) -> tuple[list[list[int]], str]:
+    """The files of each job and time, in the order of time, and what tells them apart."""
+    spans = _spans(headers)
+    jobs, why = _by_job(files, headers, spans)
+    runs = [run for job in jobs for run in _by_time(job, files, headers, spans)]
+    runs.sort(key=lambda run: min((spans[at] if spans else (0, 0), at) for at in run))
+    return runs, why or _TIMES
 
 
 def _spans(headers: Sequence[Header]) -> list[tuple[int, int]] | None:
@@ -271,13 +310,17 @@ def _worker(file: TraceFile, header: Header) -> tuple[int, frozenset[tuple[str, 
     return None if rank is None and not places else (-1 if rank is None else rank, places)
 
 
-def _names(keys: Sequence[int], files: Sequence[TraceFile]) -> dict[int, str]:
-    """What to call each recording: by its folder, by its only file, or by its number."""
-    folders = [file.name.partition("/")[0] if "/" in file.name else "" for file in files]
-    for names in (folders, [file.name for file in files]):
-        if all(names) and len(set(zip(keys, names, strict=True))) == len(set(names)) == len(set(keys)):
-            return dict(zip(keys, names, strict=True))
-    return {key: str(key + 1) for key in keys}
+def _names(runs: Sequence[Sequence[int]], files: Sequence[TraceFile]) -> list[str]:
+    """What to call each recording: like the folder that holds it alone, its only file, or by its number."""
+    folders = [{files[at].name.rpartition("/")[0].partition("/")[0] for at in run} for run in runs]
+    shared = Counter(folder for of_one in folders for folder in of_one)
+    numbers = [str(number) for number in range(1, len(runs) + 1)]
+    names = []
+    for run, of_one, number in zip(runs, folders, numbers, strict=True):
+        folder = next(iter(of_one))
+        alone = folder and len(of_one) == shared[folder] == 1
+        names.append(folder if alone else files[run[0]].name if len(run) == 1 else number)
+    return names if len(set(names)) == len(names) else numbers
 
 
 def _by_job(
@@ -332,6 +375,16 @@ def _apart(
     if spans and not both and (spans[one][1] <= spans[other][0] or spans[other][1] <= spans[one][0]):
         return _TIMES
     return "their kernels" if _other_program(headers[one], headers[other]) else ""
+
+
+def _together(
+    headers: Sequence[Header], spans: Sequence[tuple[int, int]] | None, one: int, other: int
+) -> bool:
+    """Whether two files may be of one job: they share a process group and, if that is known, time."""
+    groups = headers[one].evidence.group, headers[other].evidence.group
+    if len(groups[0]) < 2 or groups[0] != groups[1]:
+        return False
+    return spans is None or (spans[one][0] < spans[other][1] and spans[other][0] < spans[one][1])
 
 
 def _size(header: Header) -> int:

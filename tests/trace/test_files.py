@@ -321,7 +321,7 @@ JOB = [0, 1]  # the ranks of a job of two
         ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90))}, "times"),
         ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90), 0, 1)}, "sizes"),
         ({"a": document(program("resnet")), "b": document(program("bert"))}, "their kernels"),
-        ({"a_rank0": document(program("resnet")), "b_rank0": document(program("bert"))}, "their kernels"),
+        ({"a_rank0": document(program("resnet")), "b_rank0": document(program("bert"))}, "their names"),
         ({"a": document(program("bert")), "b": document(program("bert", 90))}, "times"),
         ({"late_a": document(events(1, JOB)), "late_b": document(events(2, JOB, 90))}, ""),
         ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90), 1, 2)}, ""),
@@ -371,6 +371,29 @@ def test_jobs_in_folders_are_called_like_their_folders(tmp_path: Path) -> None:
         )
     trace = opened(tmp_path)
     assert set(trace.recordings) == {"before", "after"} and trace.recording == "before"
+
+
+def test_folders_of_experiments_are_recordings_and_what_is_in_one_may_be_several(tmp_path: Path) -> None:
+    texts = {
+        "alone/trace.json": document(events(1, [0]), 0, 1),
+        "pair/rank0.json": document(events(2, JOB), 0, 2),
+        "pair/rank1.json": document(events(3, JOB), 1, 2),
+        "sweep/x1.json": document(events(4, [0], 50), 0, 1),
+        "sweep/x2.json": document(events(5, [0], 90), 0, 1),
+    }
+    path = Layout("experiments", texts).lay(tmp_path)
+    assert opened(path).recordings == ("alone", "pair", "sweep/x1.json", "sweep/x2.json")
+    assert taken(opened(path, recording="pair"))["rank"] == {"pair/rank0.json": 0, "pair/rank1.json": 1}
+    assert set(taken(opened(path))["rank"]) == {"sweep/x2.json"}
+
+
+def test_folders_of_nodes_are_one_job_also_beside_another(tmp_path: Path) -> None:
+    texts = {f"node{node}/rank0.json": document(events(10 + node, JOB)) for node in (0, 1)}
+    trace = opened(Layout("nodes", texts).lay(tmp_path / "alone"))
+    assert len(trace.ranks) == 2
+    texts["eval/rank0.json"] = document(events(7, [0], 90), 0, 1)
+    trace = opened(Layout("nodes", texts).lay(tmp_path / "beside"))
+    assert not {"node0", "node1"} <= set(trace.recordings) or len(trace.ranks) == 3
 
 
 def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -> None:
