@@ -295,10 +295,12 @@ def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
 # -- jobs in one folder --------------------------------------------------------------------------------------
 
 
-def program(model: str, seconds: float = 1.0, pid: int = 100) -> list[dict[str, Any]]:
-    """A process without collectives, with ten kernels of a model."""
+def program(
+    model: str, seconds: float = 1.0, pid: int = 100, group: tuple[int, ...] = (0,)
+) -> list[dict[str, Any]]:
+    """A process with ten kernels of a model."""
     return [
-        *events(pid, [0], seconds),
+        *events(pid, list(group), seconds),
         *(kernel(f"{model}_{number}", seconds * 1e6 + 300 + 10 * number, 5) for number in range(10)),
     ]
 
@@ -330,6 +332,13 @@ JOB = [0, 1]  # the ranks of a job of two
         ({"rank0": document(program("first")), "rank1": document(program("second", 90))}, ""),
         ({"a": document(program("bert")), "b": document(program("bert", pid=200))}, ""),
         ({"a": document(program("bert")), "b": document(events(2, [0]))}, ""),
+        (
+            {
+                "trainer": document(program("bert", group=(0, 1))),
+                "sampler": document(program("qwen", group=(0, 1), pid=9)),
+            },
+            "",
+        ),
     ],
 )
 def test_jobs_are_told_apart_and_the_ranks_of_one_are_not(
@@ -362,6 +371,14 @@ def test_two_jobs_of_several_ranks_each_recorded_twice(tmp_path: Path) -> None:
         one = opened(tmp_path, recording=number)
         names = {f"{size}{turn}{rank}.json": rank for rank in range(size)}
         assert taken(one)["rank"] == names and len(taken(one)["another recording"]) == 10 - size
+
+
+def test_two_runs_whose_files_state_no_rank(tmp_path: Path) -> None:
+    for pid, second in ((4000, 1), (4007, 1), (5000, 90), (5003, 90)):
+        (tmp_path / f"libkineto_trace_{pid}.json").write_bytes(document(events(pid, JOB, second)))
+    assert set(taken(opened(tmp_path))["rank"]) == {"libkineto_trace_5000.json", "libkineto_trace_5003.json"}
+    (tmp_path / "libkineto_trace_5003.json").unlink()
+    assert len(opened(tmp_path).ranks) == 3  # ranks of a host whose clock is behind, or two runs
 
 
 def test_jobs_in_folders_are_called_like_their_folders(tmp_path: Path) -> None:

@@ -94,6 +94,17 @@ def test_a_job_of_the_cpu_is_judged(tmp_path: Path) -> None:
     assert "host_operators" in set(overview(trace)["topic"])
 
 
+def test_a_job_of_the_cpu_of_which_nothing_stands_out_does_not_hold_too_little(tmp_path: Path) -> None:
+    """The thread of the steps waits for another one, which is in operators: no rule is about that."""
+    program = Program()
+    with program.step(1):
+        for at in range(20):
+            program.events.append(event("cpu_op", "aten::mm", program.now, MS, 9, **{"External id": at + 1}))
+            program.silence(MS)
+    trace = opened(tmp_path, program)
+    assert said(trace) is None
+
+
 def test_too_little_is_said_to_be_too_little(tmp_path: Path) -> None:
     few = Program()
     few.operator("aten::mm", 3 * MS)
