@@ -310,6 +310,11 @@ def laid(folder: Path, **files: bytes) -> Trace:
     return opened(Layout("jobs", {f"{name}.json": text for name, text in files.items()}).lay(folder))
 
 
+def unlisted(seconds: float, pid: int) -> list[dict[str, Any]]:
+    """A process that communicates, as old versions of PyTorch record it: without the group."""
+    return [{**each, "args": {"stream": 7}} for each in events(pid, [0, 1], seconds)]
+
+
 JOB = [0, 1]  # the ranks of a job of two
 
 
@@ -329,6 +334,7 @@ JOB = [0, 1]  # the ranks of a job of two
         ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90), 1, 2)}, ""),
         ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, [0], 90), 1, 2)}, ""),
         ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90))}, ""),
+        ({"late_a": document(unlisted(1, 5)), "late_b": document(unlisted(90, 6))}, ""),
         ({"rank0": document(program("first")), "rank1": document(program("second", 90))}, ""),
         ({"a": document(program("bert")), "b": document(program("bert", pid=200))}, ""),
         ({"a": document(program("bert")), "b": document(events(2, [0]))}, ""),
