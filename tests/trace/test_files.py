@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hta_widgets import analysis
@@ -408,6 +409,14 @@ def test_folders_of_experiments_are_recordings_and_what_is_in_one_may_be_several
     assert opened(path).recordings == ("alone", "pair", "sweep/x1.json", "sweep/x2.json")
     assert taken(opened(path, recording="pair"))["rank"] == {"pair/rank0.json": 0, "pair/rank1.json": 1}
     assert set(taken(opened(path))["rank"]) == {"sweep/x2.json"}
+
+
+def test_what_lies_deeper_than_the_folders_that_are_read_is_listed(tmp_path: Path) -> None:
+    for name in ("rank0/trace.json", "old/rank0/trace.json"):
+        write(tmp_path / name, events(100, [0]))
+    trace = opened(tmp_path)
+    assert taken(trace) == {"rank": {"rank0/trace.json": 0}, "left out": {"old/rank0/trace.json": pd.NA}}
+    assert "1 file in subfolders (old/rank0) left out" in " ".join(trace.file_notes)
 
 
 def test_folders_of_nodes_are_one_job_also_beside_another(tmp_path: Path) -> None:
