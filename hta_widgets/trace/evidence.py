@@ -1,4 +1,4 @@
-"""What the events of a file say about which file it is: its rank, its job's groups, and copies of it."""
+"""What the events of a file say about which file it is: its rank, its groups, its program, its copies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.classify import category_of
+from hta_widgets.trace.classify import EventClass, category_of, classify
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.stated import MOST_RANKS
 from hta_widgets.trace.reader.table import EventTable
 
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["Evidence", "Graphs", "evidence_of"]
+__all__ = ["PROGRAM", "Evidence", "Graphs", "evidence_of"]
 
 Graphs = Literal["", "capture", "replay"]
 
@@ -29,6 +29,9 @@ _CAPTURE = re.compile(r"Stream(Begin|End)Capture|StreamGetCaptureInfo")
 _LAUNCH = re.compile(r"LaunchKernel|LaunchCooperativeKernel")
 # Of the launches recorded while a graph is captured, none runs; others do.
 _RUN_SHARE = 0.5
+_BACKEND_CALL = ("c10d::", "nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+PROGRAM = 64
+"""Of how many names of kernels a program is known."""
 _MEETINGS = 64
 _MIXER = 0x5851F42D4C957F2D
 _POSITIVE = (1 << 62) - 1
@@ -47,6 +50,9 @@ class Evidence:
         digest: the same for two files with the same events, else different.
         meetings: (key, end in ns as in the file) of some collectives that all ranks of a group leave
             together. Those with the lowest keys: ranks that share collectives share most of these.
+        communicates: it exchanges data with other ranks.
+        program: the names of its compute and communication as numbers, of many the lowest `PROGRAM`: the
+            programs of two files share names in the proportion in which they share the lowest of both.
     """
 
     ranks: tuple[int, ...] = ()
@@ -55,6 +61,8 @@ class Evidence:
     graphs: Graphs = ""
     digest: str = ""
     meetings: tuple[tuple[int, int], ...] = ()
+    communicates: bool = False
+    program: tuple[int, ...] = ()
 
 
 def evidence_of(table: EventTable) -> Evidence:
@@ -62,11 +70,32 @@ def evidence_of(table: EventTable) -> Evidence:
     groups = [_group(text) for text in table.dictionary("process_group_ranks")]
     group = max(groups, key=len, default=())
     device = np.array([category_of(text).device for text in table.dictionary("category")], np.bool_)
-    on_device = int(np.append(device, False)[table.codes("category")].sum())
+    rows = np.append(device, False)[table.codes("category")]
+    work = _work(table, rows)
+    on_device = int(rows.sum())
+    communicates = (
+        len(group) > 1
+        or EventClass.COMMUNICATION in work.values()
+        or any(name.startswith(_BACKEND_CALL) for name in table.dictionary("name"))
+    )
     return Evidence(
         _ranks(table, groups), group, on_device, _graphs(table, on_device), _digest(table),
-        _meetings(table, device),
+        _meetings(table, device), communicates, tuple(sorted(map(_number_of, work))[:PROGRAM]),
     )  # fmt: skip
+
+
+def _work(table: EventTable, rows: Bool) -> dict[str, EventClass]:
+    """The names of these events that compute or communicate, as the rules of this library see them."""
+    names, categories = table.dictionary("name"), table.dictionary("category")
+    codes = table.codes("name")[rows].astype(np.int64) * (len(categories) + 1) + table.codes("category")[rows]
+    found = {}
+    for code in np.unique(codes).tolist():
+        name, category = divmod(code, len(categories) + 1)
+        if name >= 0:
+            found[names[name]], _ = classify(categories[category], names[name], ())
+    return {
+        name: kind for name, kind in found.items() if kind in (EventClass.COMPUTE, EventClass.COMMUNICATION)
+    }
 
 
 def _ranks(table: EventTable, groups: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -6,13 +6,13 @@ nothing to be compared in: none is slow, none waits for another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.stated import whole_number
 
-__all__ = ["device_names", "several_jobs", "why_several_jobs", "world_size"]
+__all__ = ["device_names", "several_jobs", "unrelated", "why_several_jobs", "world_size"]
 
 # Ranks of one job run the same program. Stages of a pipeline share more than half of the names of their
 # device work; unrelated models less than a quarter.
@@ -43,9 +43,14 @@ def several_jobs(
     each = iter(names())
     mine = next(each)
     for other, theirs in zip(others, each, strict=True):
-        if mine and theirs and len(mine & theirs) < _SHARED_NAMES * len(mine | theirs):
+        if unrelated(mine, theirs):
             return f"ranks {first} and {other} hardly share a kernel"
     return ""
+
+
+def unrelated(mine: Set[object], theirs: Set[object]) -> bool:
+    """Whether two programs, as the names of their device work, hardly share one; False if one is unknown."""
+    return bool(mine and theirs) and len(mine & theirs) < _SHARED_NAMES * len(mine | theirs)
 
 
 def world_size(metadata: dict[str, Any]) -> int:

@@ -43,7 +43,7 @@ __all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
 Part = TypeVar("Part")
 
 # Changes with what a header holds, and with what is marked of the records.
-_VERSION = 4
+_VERSION = 5
 _HEADERS = "headers"
 # Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
 _PART_OF_BUDGET = 0.02
@@ -338,8 +338,9 @@ def _read_header(folder: Path, key: str) -> Header | None:
         evidence = Evidence(**known.pop("evidence"))
         meetings = tuple((int(key), int(end)) for key, end in evidence.meetings)
         evidence = replace(
-            evidence, ranks=tuple(evidence.ranks), group=tuple(evidence.group), meetings=meetings
-        )
+            evidence, ranks=tuple(evidence.ranks), group=tuple(evidence.group), meetings=meetings,
+            program=tuple(evidence.program),
+        )  # fmt: skip
         return Header(**known, extent=extent, evidence=evidence)
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None

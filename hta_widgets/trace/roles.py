@@ -2,8 +2,8 @@
 
 Names propose (`reader.discovery`); what the files hold decides. A file that holds what others hold (a copy, a
 merged file beside its parts), the capture of graphs that another file replays, and a process without a device
-beside all ranks of a job are no further ranks. Files of one rank at different times, or of programs on one
-device each that never ran together, are several recordings. Nothing is left out without a reason.
+beside all ranks of a job are no further ranks; the others may be several recordings (`several_recordings`).
+Nothing is left out without a reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import pandas as pd
 
@@ -20,10 +19,9 @@ from hta_widgets.errors import ForeignFileError
 from hta_widgets.formatting import counted, encodable
 from hta_widgets.trace.rank_events import Header
 from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
-from hta_widgets.trace.reader.file_names import TraceFile, coordinates, last_part, rank_in_name
+from hta_widgets.trace.reader.file_names import TraceFile, last_part, rank_in_name
 from hta_widgets.trace.reader.ranks import Assigned, assign_ranks, stated_rank
-from hta_widgets.trace.reader.recordings import Recordings, grouped, nearest_times
-from hta_widgets.trace.reader.stated import whole_number
+from hta_widgets.trace.several_recordings import recordings_of, spans_of, worker_of
 
 __all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle", "without_foreign"]
 
@@ -34,8 +32,6 @@ FileRow = tuple[str, str, int | None, str, str]
 
 _FRONT_END = re.compile(r"async_llm|front_?end|api_?server|tokenizer_manager", re.IGNORECASE)
 _STEM = re.compile(r"(\.gz|\.zst)$")
-_EPOCH_NS = 1_000_000_000 * 1_000_000_000
-"""Times above are counted from 1970: 2001 and later."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def settle(files: Sequence[TraceFile], headers: Sequence[Header], found: Discove
     skipped = {**found.skipped, **{files[at].name: reason for at, reason in left_out.items()}}
     found = replace(found, skipped=skipped, notes=list(found.notes), unopened=dict(found.unopened))
     if not given and not found.recording:
-        by_time = _recordings(files, headers, positions, found.proposed)
+        by_time = recordings_of(files, headers, positions, found.proposed)
         if by_time is not None:
             keys, recordings = by_time
             opened = set(map(id, choose_recording(found, recordings, wanted)))
@@ -140,8 +136,8 @@ def _copies(files: Sequence[TraceFile], headers: Sequence[Header], among: Sequen
     first: dict[tuple[object, ...], int] = {}
     copies = {}
     for at in among:
-        stem = "" if _spans([headers[at]]) else _STEM.sub("", files[at].name)
-        known = first.setdefault((headers[at].evidence.digest, stem, _worker(files[at], headers[at])), at)
+        stem = "" if spans_of([headers[at]]) else _STEM.sub("", files[at].name)
+        known = first.setdefault((headers[at].evidence.digest, stem, worker_of(files[at], headers[at])), at)
         if known != at and files[known].name != files[at].name:
             copies[at] = f"a copy of {files[known].name}"
     return copies
@@ -198,127 +194,12 @@ def _front_ends(
         and rank_in_name(TraceFile(None, last_part(files[at].name))) is None
     ]
     world = max((headers[at].stated.world for at in working), default=0)
-    complete = world > 1 and len({_worker(files[at], headers[at]) for at in working} - {None}) >= world
+    complete = world > 1 and len({worker_of(files[at], headers[at]) for at in working} - {None}) >= world
     return {
         at: "a process without a device or a rank, such as a server's front end: open it alone to see it"
         for at in silent
         if working and (complete or _FRONT_END.search(last_part(files[at].name)))
     }
-
-
-# -- several recordings ------------------------------------------------------------------------------------
-
-
-def _recordings(
-    files: Sequence[TraceFile],
-    headers: Sequence[Header],
-    positions: Sequence[int],
-    proposed: Recordings | None,
-) -> tuple[dict[int, TraceFile], Recordings] | None:
-    """The recordings that these files are, and the file of each position; None if they are one.
-
-    Where names propose recordings, what the files hold can only confirm these.
-    """
-    if len(positions) < 2:
-        return None
-    spans = _spans([headers[at] for at in positions])
-    who = [_worker(files[at], headers[at]) for at in positions]
-    own = [TraceFile(files[at].source, files[at].name, files[at].folder) for at in positions]
-    keys, why = _by_job(files, headers, positions, spans), "the size of their jobs, one rank each"
-    if keys is None and spans is not None:
-        why = "the times at which they were recorded"
-        keys = _by_rank(who, spans) if None not in who else _by_run(files, headers, positions, spans)
-    if keys is None:
-        return None
-    if proposed is not None:
-        names = {file.name: name for name, of_one in proposed.files.items() for file in of_one}
-        pairs = {(key, names[file.name]) for key, file in zip(keys, own, strict=True)}
-        if not len(pairs) == len(set(keys)) == len(proposed.files):
-            return None
-        called = dict(pairs)
-    elif max(Counter(keys).values()) == 1:
-        called = {key: file.name for key, file in zip(keys, own, strict=True)}
-    else:
-        called = {key: str(key + 1) for key in keys}
-    named = [(key, called[key]) for key in keys]
-    recordings = grouped(own, named, True, why)
-    return dict(zip(positions, own, strict=True)), recordings
-
-
-def _spans(headers: Sequence[Header]) -> list[tuple[int, int]] | None:
-    """When each was recorded, since 1970; None unless that is known of all."""
-    spans = []
-    for header in headers:
-        if header.extent is None:
-            return None
-        base = whole_number(header.metadata.get("baseTimeNanoseconds")) or 0
-        if header.extent[0] + base < _EPOCH_NS:
-            return None
-        spans.append((header.extent[0] + base, header.extent[1] + base))
-    return spans
-
-
-def _worker(file: TraceFile, header: Header) -> tuple[int, frozenset[tuple[str, int]]] | None:
-    """Whose file it is: the rank that it or its name states, and its place in the grid."""
-    rank = stated_rank(header.stated)[0]
-    rank = rank_in_name(file) if rank is None else rank
-    places = frozenset(coordinates(file).items())
-    return None if rank is None and not places else (-1 if rank is None else rank, places)
-
-
-def _by_job(
-    files: Sequence[TraceFile],
-    headers: Sequence[Header],
-    positions: Sequence[int],
-    spans: Sequence[tuple[int, int]] | None,
-) -> list[int] | None:
-    """One recording for each file, in the order of time, where each is the only rank of its job.
-
-    Replicas of one server, which the names tell apart, are ranks of one job all the same.
-    """
-    if any(headers[at].stated.world != 1 or coordinates(files[at]) for at in positions):
-        return None
-    order = sorted(range(len(positions)), key=lambda at: (spans[at] if spans else (0, 0), at))
-    keys = [0] * len(positions)
-    for key, at in enumerate(order):
-        keys[at] = key
-    return keys
-
-
-def _by_rank(who: Sequence[object], spans: Sequence[tuple[int, int]]) -> list[int] | None:
-    """The n-th time that a rank was recorded, if some rank was several times and never twice at once."""
-    if max(Counter(who).values()) < 2:
-        return None
-    for one in set(who):
-        own = sorted(span for span, other in zip(spans, who, strict=True) if other == one)
-        if any(after[0] < before[1] for before, after in pairwise(own)):
-            return None
-    return nearest_times(who, [start for start, _ in spans])
-
-
-def _by_run(
-    files: Sequence[TraceFile],
-    headers: Sequence[Header],
-    positions: Sequence[int],
-    spans: Sequence[tuple[int, int]],
-) -> list[int] | None:
-    """Which of the runs that never ran together each file is of, where no file states a rank.
-
-    Ranks of one job that communicate may seem to run at different times, since their hosts' clocks differ.
-    """
-    if any(_worker(files[at], headers[at]) is not None for at in positions):
-        return None
-    order = sorted(range(len(spans)), key=lambda at: spans[at])
-    keys, run, until = [0] * len(spans), 0, spans[order[0]][1]
-    for at in order:
-        if spans[at][0] >= until:
-            run += 1
-        until = max(until, spans[at][1])
-        keys[at] = run
-    size = max(len(headers[at].evidence.group) for at in positions)
-    if run == 0 or (size > 1 and set(Counter(keys).values()) != {size}):
-        return None
-    return keys
 
 
 # -- the table ---------------------------------------------------------------------------------------------

@@ -203,6 +203,22 @@ def experiments(random: Random) -> Layout:
     return found
 
 
+def jobs(random: Random) -> Layout:
+    """Jobs of different sizes, one after the other; of some only one rank was recorded."""
+    found = Layout("jobs")
+    for turn, size in enumerate(random.sample([1, 2, 3, 4, 8], random.choice([2, 3]))):
+        recorded = [random.randrange(size)] if random.random() < 0.5 else range(size)
+        stated = size > 1 or random.random() < 0.5
+        found.others |= set(found.ranks)
+        found.ranks = {}
+        for rank in recorded:
+            name = f"{random.choice(['bert', 'qwen'])}_{random.randrange(10**6):06d}-{'abcdefgh'[rank]}.json"
+            own = events(100 * turn + rank, list(range(size)), 1 + 100 * turn)
+            found.texts[name] = document(own, rank if stated else None, size)
+            found.ranks[name] = rank
+    return found
+
+
 def _size(random: Random) -> int:
     return random.choice([1, 2, 3, 4, 8, 8, 16, 64]) if random.random() < 0.3 else random.choice([1, 2, 3, 4])
 
@@ -215,6 +231,7 @@ CONVENTIONS: tuple[Callable[[Random], Layout], ...] = (
     moments,
     dynolog,
     experiments,
+    jobs,
     _named("trtllm", lambda rank: f"trace-rank-{rank}.json"),
     _named("megatron", lambda rank: f"rank_{rank}.{1780000000000000000 + rank}.pt.trace.json"),
     _named("primus", lambda rank: f"primus-exp-rank[{rank}].{1780000000000000000 + rank}.pt.trace.json.gz"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hta_widgets import analysis
@@ -60,6 +61,8 @@ def taken(trace: Trace) -> dict[str, dict[str, int | None]]:
         ("cases/b06_npu_trace_view_str", [0], 0, 0),
         ("recordings/three_experiments", [0], 0, 2),
         ("recordings/moe_log_before", [0, 1], 0, 2),
+        ("traces/hta/trace_diff", [1], 0, 1),
+        ("traces/tracelens/mi300", [0], 0, 2),
         ("recordings/moe_compile_after_B", [0, 1], 0, 0),
         ("recordings/cpu_ddp_slow_rank2", [0, 1, 2, 3], 0, 0),
     ],
@@ -288,6 +291,141 @@ def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
         (tmp_path / "server" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "server" / name).write_bytes(document(events(100 + rank, [0]), 0, 1))
     assert opened(tmp_path / "server").ranks == [0, 1]
+
+
+# -- jobs in one folder --------------------------------------------------------------------------------------
+
+
+def program(
+    model: str, seconds: float = 1.0, pid: int = 100, group: tuple[int, ...] = (0,)
+) -> list[dict[str, Any]]:
+    """A process with ten kernels of a model."""
+    return [
+        *events(pid, list(group), seconds),
+        *(kernel(f"{model}_{number}", seconds * 1e6 + 300 + 10 * number, 5) for number in range(10)),
+    ]
+
+
+def laid(folder: Path, **files: bytes) -> Trace:
+    """A folder with these files, opened."""
+    return opened(Layout("jobs", {f"{name}.json": text for name, text in files.items()}).lay(folder))
+
+
+def unlisted(seconds: float, pid: int) -> list[dict[str, Any]]:
+    """A process that communicates, as old versions of PyTorch record it: without the group."""
+    return [{**each, "args": {"stream": 7}} for each in events(pid, [0, 1], seconds)]
+
+
+JOB = [0, 1]  # the ranks of a job of two
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (
+            {"a": document(events(1, JOB), 1, 2), "b": document(events(2, JOB, 1), 1, 4)},
+            "sizes of their jobs",
+        ),
+        ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90))}, "times"),
+        ({"a": document(events(1, JOB), 0, 2), "b": document(events(2, [0], 90), 0, 1)}, "sizes"),
+        ({"a": document(program("resnet")), "b": document(program("bert"))}, "their kernels"),
+        ({"a_rank0": document(program("resnet")), "b_rank0": document(program("bert"))}, "their names"),
+        ({"a": document(program("bert")), "b": document(program("bert", 90))}, "times"),
+        ({"late_a": document(events(1, JOB)), "late_b": document(events(2, JOB, 90))}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90), 1, 2)}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, [0], 90), 1, 2)}, ""),
+        ({"late_a": document(events(1, JOB), 0, 2), "late_b": document(events(2, JOB, 90))}, ""),
+        ({"late_a": document(unlisted(1, 5)), "late_b": document(unlisted(90, 6))}, ""),
+        ({"rank0": document(program("first")), "rank1": document(program("second", 90))}, ""),
+        ({"a": document(program("bert")), "b": document(program("bert", pid=200))}, ""),
+        ({"a": document(program("bert")), "b": document(events(2, [0]))}, ""),
+        (
+            {
+                "trainer": document(program("bert", group=(0, 1))),
+                "sampler": document(program("qwen", group=(0, 1), pid=9)),
+            },
+            "",
+        ),
+    ],
+)
+def test_jobs_are_told_apart_and_the_ranks_of_one_are_not(
+    tmp_path: Path, files: dict[str, bytes], why: str
+) -> None:
+    trace = laid(tmp_path, **files)
+    sorts = taken(trace)
+    assert len(trace.ranks) == len(sorts["rank"]) == (1 if why else 2)
+    assert len(sorts.get("another recording", ())) == (1 if why else 0)
+    assert len(trace.recordings) == (2 if why else 0)
+    assert (why in trace.file_notes[0] and trace.recordings[0] in trace.file_notes[0]) if why else True
+    assert not (why and trace.several_jobs)
+
+
+def test_a_file_that_may_be_of_two_jobs_leaves_all_together(tmp_path: Path) -> None:
+    silent = document(events(3, [0]))
+    trace = laid(tmp_path, a=document(events(1, JOB), 0, 2), b=document(events(2, JOB), 1, 4), c=silent)
+    assert len(trace.ranks) == 3 and "2 and 4 ranks" in trace.several_jobs
+
+
+def test_two_jobs_of_several_ranks_each_recorded_twice(tmp_path: Path) -> None:
+    for size in (2, 3):
+        for turn in (1, 2):
+            for rank in range(size):
+                own = events(10 * size + rank, list(range(size)), 60 * turn + size)
+                (tmp_path / f"{size}{turn}{rank}.json").write_bytes(document(own, rank, size))
+    trace = opened(tmp_path)
+    assert trace.recordings == ("1", "2", "3", "4")
+    for number, (turn, size) in enumerate([(1, 2), (1, 3), (2, 2), (2, 3)]):
+        one = opened(tmp_path, recording=number)
+        names = {f"{size}{turn}{rank}.json": rank for rank in range(size)}
+        assert taken(one)["rank"] == names and len(taken(one)["another recording"]) == 10 - size
+
+
+def test_two_runs_whose_files_state_no_rank(tmp_path: Path) -> None:
+    for pid, second in ((4000, 1), (4007, 1), (5000, 90), (5003, 90)):
+        (tmp_path / f"libkineto_trace_{pid}.json").write_bytes(document(events(pid, JOB, second)))
+    assert set(taken(opened(tmp_path))["rank"]) == {"libkineto_trace_5000.json", "libkineto_trace_5003.json"}
+    (tmp_path / "libkineto_trace_5003.json").unlink()
+    assert len(opened(tmp_path).ranks) == 3  # ranks of a host whose clock is behind, or two runs
+
+
+def test_jobs_in_folders_are_called_like_their_folders(tmp_path: Path) -> None:
+    for name, size in (("before", 8), ("after", 2)):
+        write(
+            tmp_path / name / "x.json", events(1, JOB, size), distributedInfo={"rank": 1, "world_size": size}
+        )
+    trace = opened(tmp_path)
+    assert set(trace.recordings) == {"before", "after"} and trace.recording == "before"
+
+
+def test_folders_of_experiments_are_recordings_and_what_is_in_one_may_be_several(tmp_path: Path) -> None:
+    texts = {
+        "alone/trace.json": document(events(1, [0]), 0, 1),
+        "pair/rank0.json": document(events(2, JOB), 0, 2),
+        "pair/rank1.json": document(events(3, JOB), 1, 2),
+        "sweep/x1.json": document(events(4, [0], 50), 0, 1),
+        "sweep/x2.json": document(events(5, [0], 90), 0, 1),
+    }
+    path = Layout("experiments", texts).lay(tmp_path)
+    assert opened(path).recordings == ("alone", "pair", "sweep/x1.json", "sweep/x2.json")
+    assert taken(opened(path, recording="pair"))["rank"] == {"pair/rank0.json": 0, "pair/rank1.json": 1}
+    assert set(taken(opened(path))["rank"]) == {"sweep/x2.json"}
+
+
+def test_what_lies_deeper_than_the_folders_that_are_read_is_listed(tmp_path: Path) -> None:
+    for name in ("rank0/trace.json", "old/rank0/trace.json"):
+        write(tmp_path / name, events(100, [0]))
+    trace = opened(tmp_path)
+    assert taken(trace) == {"rank": {"rank0/trace.json": 0}, "left out": {"old/rank0/trace.json": pd.NA}}
+    assert "1 file in subfolders (old/rank0) left out" in " ".join(trace.file_notes)
+
+
+def test_folders_of_nodes_are_one_job_also_beside_another(tmp_path: Path) -> None:
+    texts = {f"node{node}/rank0.json": document(events(10 + node, JOB)) for node in (0, 1)}
+    trace = opened(Layout("nodes", texts).lay(tmp_path / "alone"))
+    assert len(trace.ranks) == 2
+    texts["eval/rank0.json"] = document(events(7, [0], 90), 0, 1)
+    trace = opened(Layout("nodes", texts).lay(tmp_path / "beside"))
+    assert not {"node0", "node1"} <= set(trace.recordings) or len(trace.ranks) == 3
 
 
 def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_files_of_several_jobs(ranks: list[tuple[int | None, list[str]]], why: s
 
 @pytest.mark.parametrize(("name", "several"), [("tracelens/mi300", True), ("hta/trace_filter", False)])
 def test_recorded_folders(name: str, several: bool) -> None:
-    trace = Trace.open(shared_trace(name))
+    trace = Trace.open(dict(enumerate(sorted(shared_trace(name).iterdir()))))
     assert bool(why_several_jobs([trace.rank(rank) for rank in trace.ranks])) == several
 
 

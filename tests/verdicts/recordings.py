@@ -1,5 +1,6 @@
 """The real recordings that an expert has read."""
 
+from hta_widgets.trace import Trace
 from tests.support import shared_trace
 from tests.verdicts.plain_reader import Rank, read
 
@@ -36,6 +37,15 @@ RECORDINGS = [
     "tracelens/mi300/resnet_act_checkpoint.json.gz",
     "tracelens/torch_compile_triton",
 ]
+
+# Files of unrelated jobs, which a caller takes for the ranks of one.
+SEVERAL_JOBS = "tracelens/mi300"
+
+
+def opened(name: str) -> Trace:
+    """A recording, as a user opens it."""
+    path = shared_trace(name)
+    return Trace.open(dict(enumerate(sorted(path.iterdir()))) if name == SEVERAL_JOBS else path)
 
 
 def recording(name: str) -> list[Rank]:

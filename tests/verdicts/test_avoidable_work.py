@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import overview
-from hta_widgets.trace import Trace
-from tests.support import shared_trace
 from tests.verdicts.plain_reader import Rank, Window, length, overlap, union
-from tests.verdicts.recordings import RECORDINGS, recording
+from tests.verdicts.recordings import RECORDINGS, opened, recording
 
 # Parts of the names of kernels; the beginning of the names of parts of the host.
 KERNELS = {
@@ -48,7 +46,7 @@ def taken_ns(rank: Rank, topic: str, windows: list[Window]) -> int:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_avoidable_work_takes_what_the_plain_events_say(name: str) -> None:
-    trace = Trace.open(shared_trace(name))
+    trace = opened(name)
     frame: pd.DataFrame = overview(trace).set_index("topic")
     assert set(frame.index) & TOPICS == TOLD.get(name, set())
     if name not in TOLD:

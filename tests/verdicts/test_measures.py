@@ -4,15 +4,13 @@ from collections import Counter
 
 import pytest
 
-from hta_widgets import Trace
 from hta_widgets.analysis import idle_breakdown, temporal_breakdown
 from hta_widgets.errors import MissingDataError
-from tests.support import shared_trace
 from tests.verdicts.plain_reader import Rank
-from tests.verdicts.recordings import RECORDINGS, recording
+from tests.verdicts.recordings import RECORDINGS, SEVERAL_JOBS, opened, recording
 
 # Files of unrelated jobs are read one by one.
-JOBS = [name for name in RECORDINGS if name != "tracelens/mi300"]
+JOBS = [name for name in RECORDINGS if name != SEVERAL_JOBS]
 
 
 def counted(rank: Rank) -> dict[str, int]:
@@ -34,7 +32,7 @@ def counted(rank: Rank) -> dict[str, int]:
 @pytest.mark.parametrize("name", JOBS)
 def test_time_is_split_as_counted_by_hand(name: str) -> None:
     ranks = [rank for rank in recording(name) if rank.work]
-    trace = Trace.open(shared_trace(name))
+    trace = opened(name)
     if not ranks:
         with pytest.raises(MissingDataError):
             temporal_breakdown(trace)

@@ -13,7 +13,7 @@ import pytest
 
 from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
 from hta_widgets.trace import Trace
-from tests.support import shared_trace
+from tests.verdicts.recordings import opened
 from tests.verdicts.test_readings import READINGS
 
 # How the package calls what a reading calls otherwise.
@@ -43,7 +43,7 @@ class Judgement:
 
 def judge(name: str) -> Judgement:
     """Everything said of a recording, against its reading."""
-    reading, trace = READINGS[name], Trace.open(shared_trace(name))
+    reading, trace = READINGS[name], opened(name)
     frame = overview(trace)
     said = frame[~frame["severity"].isin((OPEN, CHECKED))]
     found = Judgement(sentence(frame))

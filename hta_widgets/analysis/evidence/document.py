@@ -7,6 +7,7 @@ clock, no path, and nothing in an order that chance decides.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ import pandas as pd
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS, fitted
 from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
-from hta_widgets.analysis.evidence.prose import clipped
+from hta_widgets.analysis.evidence.prose import clipped, names_in
 from hta_widgets.analysis.evidence.runs import Options
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
@@ -26,7 +27,7 @@ from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import decapitalised, percent, runs_of
+from hta_widgets.formatting import brief, decapitalised, percent, runs_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.version import __version__
 
@@ -72,7 +73,9 @@ def evidence(
     """
     scope = scope or Scope()
     rows: list[Row] = overview(trace, scope).to_dict("records")  # type: ignore[assignment]
-    refused = next((row for row in rows if row["section"] == RECORDING and row["role"] == "recording"), None)
+    refused = next(
+        (_quoted(row) for row in rows if row["section"] == RECORDING and row["role"] == "recording"), None
+    )
     judged = scope if refused else judged_scope(trace, scope)
     trust = trust_of(trace, judged, str(refused["text"]) if refused else "")
     forbidden = {str(veto["forbids"]): str(veto["because"]) for veto in trust["vetoes"]}
@@ -170,6 +173,13 @@ def _ranges(numbers: Sequence[int]) -> str:
     """`0-3,7`."""
     runs = runs_of(sorted(numbers))
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _quoted(row: Row) -> Row:
+    """A row about the recording, with the names in its sentences quoted."""
+    named = names_in(json.loads(str(row["claims"] or "[]")))
+    names = [*named, *map(brief, named)]
+    return {**row, **{said: quoted_in(str(row[said]), names) for said in ("text", "headline")}}
 
 
 def _verdict(

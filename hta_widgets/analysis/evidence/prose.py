@@ -22,7 +22,10 @@ _MARK: Final = "[\U000f0000-\U000ffffd]"
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
-_WRITTEN: Final = ("job_evidence",)  # claims whose value is a clause of ours, with numbers of its own
+_WRITTEN: Final = (
+    "job_evidence",
+    "several_jobs",
+)  # claims whose value is a clause of ours, with numbers of its own
 _SAME: Final = 1e-4
 
 _SOURCE: Final = re.compile(r"\.py\(\d+\)")
@@ -42,7 +45,7 @@ def names_in(claims: Claims) -> list[str]:
     """Every name that claims state, in full and as the sentence writes it."""
     found = []
     for claim in claims:
-        if claim["unit"] == "name":
+        if claim["unit"] == "name" and claim["measure"] not in _WRITTEN:
             found += [*_each(claim["value"]), str(claim["shown"])]
     return found
 

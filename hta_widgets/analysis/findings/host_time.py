@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,8 @@ _OF_GPU = re.compile(r"cudnn|miopen|cuda|_efficient_attention|hip")
 _MAY_WAIT = re.compile(r"^aten::(?:empty|copy_|_to_copy|to|zeros|ones|full|arange|resize)|^detach|^c10d::")
 _COMPUTES_NS: Final = 200_000
 _ENOUGH_CALLS: Final = 3
-# Backends of devices name their ranges so, and record nothing else of them without the device's events.
-_OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):")
+# Ranges of devices' backends, and operators of devices whose work the profiler does not record.
+_OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):|^aten::(?:_mps_|\w+_mps$)|^npu::")
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
 _REDUCES = re.compile(r"^c10d::allreduce_")
@@ -61,6 +61,14 @@ _SOON_NS: Final = 500_000
 _SOON: Final = 0.05
 
 
+class Sign(NamedTuple):
+    """What shows that a device takes part: "calls" of it, a "name" of its operators or ranges, the "device"
+    that the file names, values of this name that take long to be "reads", or the thread of the "backward"."""
+
+    kind: Literal["calls", "name", "device", "reads", "backward"]
+    name: str
+
+
 @dataclass(frozen=True)
 class HostTime:
     """The judged time of the thread that runs the steps of a rank, ns.
@@ -70,6 +78,7 @@ class HostTime:
         operators: name -> time in operators of this name, inner ones aside, the longest first.
         calls: how many operators.
         places: Python functions and annotations that are open outside of operators, inner ones aside.
+        regions: annotations that lie in no other, and how long they are open.
         long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
         optimizer: names of its steps. optimizer_ns: how long they are open. updates: operators in them.
         fused: some of these update many parameters at once.
@@ -85,6 +94,7 @@ class HostTime:
     operators: dict[str, int]
     calls: int
     places: dict[str, int]
+    regions: dict[str, int]
     long_ns: int
     longest_ns: int
     optimizer: str
@@ -110,28 +120,36 @@ class HostTime:
 
 
 def is_of_host_alone(rank_trace: RankTrace) -> bool:
-    """Whether all work is the host's: operators are recorded, and nothing shows that a device takes part.
+    """Whether all work is the host's: operators are recorded, and nothing shows that a device takes part."""
+    return sign_of_device(rank_trace) is None and rank_trace.recording.kind != "unknown"
 
-    Devices show by their events, by calls of their runtime and ranges of their communication, by values that
-    take long to read back, and by autograd, which runs the backward pass of a device's operators on a thread
-    of its own. A device in the machine, which the file names, may not take part: then the time of operators
-    is that of the CPU's kernels.
+
+def sign_of_device(rank_trace: RankTrace) -> Sign | None:
+    """What shows that a device takes part; None if nothing does.
+
+    Devices show by their events, by calls of their runtime, ranges of their communication and operators of
+    their own, by values that take long to read back, and by autograd, which runs the backward pass of a
+    device's operators on a thread of its own. A device in the machine, which the file names, may not take
+    part: then the time of operators is that of the CPU's kernels.
     """
-    classes = rank_trace.event_class
+    classes, names = rank_trace.event_class, rank_trace.names
     if rank_trace.is_device.any() or (classes == EventClass.RUNTIME).any():
-        return False
+        return Sign("calls", "")
+    if name := next(filter(_OF_A_DEVICE.search, names), ""):
+        return Sign("name", name)
     if rank_trace.device_name and not _computes_itself(rank_trace):
-        return False
-    if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
-        return False
+        return Sign("device", rank_trace.device_name)
     operator = classes == EventClass.HOST_OP
-    reads = rank_trace.dur[operator & named(rank_trace, is_synchronising)]
-    if len(reads) and np.median(reads) > _READ_NS:
-        return False
+    reading = operator & named(rank_trace, is_synchronising)
+    if reading.any() and np.median(rank_trace.dur[reading]) > _READ_NS:
+        longest = np.flatnonzero(reading)[int(rank_trace.dur[reading].argmax())]
+        return Sign("reads", names[rank_trace.name[longest]])
     nodes = operator & named(rank_trace, _NODE.search)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
-    return not nodes.any() or int(beside.sum()) >= _BESIDE_NODES * int(nodes.sum())
+    if nodes.any() and int(beside.sum()) < _BESIDE_NODES * int(nodes.sum()):
+        return Sign("backward", "")
+    return None
 
 
 def _computes_itself(rank_trace: RankTrace) -> bool:
@@ -166,9 +184,12 @@ def hosts_of(inputs: Inputs) -> dict[int, HostTime]:
 
 def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     """What the thread of the steps does; None where a device may take part, or no thread runs operators."""
+    return time_of_thread(inputs, rank) if is_of_host_alone(inputs.trace.rank(rank)) else None
+
+
+def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
+    """The same, whether or not a device takes part."""
     rank_trace = inputs.trace.rank(rank)
-    if not is_of_host_alone(rank_trace):
-        return None
     windows = rank_trace.windows(inputs.scope)
     judged = Intervals.union(windows[:, 0], windows[:, 1])
     thread = _thread(rank_trace, judged)
@@ -209,6 +230,7 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         longest_names(rank_trace, calls, own),
         int((own > 0).sum()),
         longest_names(rank_trace, places, _own(rank_trace, places, outside)),
+        _regions(rank_trace, places[classes[places] == EventClass.ANNOTATION], judged),
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
@@ -223,6 +245,13 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         *_reductions(rank_trace, judged, enclosing, own_calls),
         bool((calling & named(rank_trace, _SHARDS.search)).any()),
     )
+
+
+def _regions(rank_trace: RankTrace, rows: Int64, judged: Intervals) -> dict[str, int]:
+    """Of spans of one thread the names of those that lie in no other, and how long they are open."""
+    spans = spans_of(rank_trace, rows)
+    outer = _around(spans, np.zeros(len(rows), np.int64)) < 0
+    return longest_names(rank_trace, rows[outer], judged.within_each(spans[outer]))
 
 
 def _reductions(

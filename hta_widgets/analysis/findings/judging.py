@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.no_device import no_device
 from hta_widgets.analysis.findings.outside import outside
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
@@ -119,6 +120,10 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     gaps = [
         _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
     ]
+    asides = not withheld and not leading and all(each.rule.role == "aside" for each in found)
+    if asides and (alone := no_device(inputs)):
+        found.append(alone)
+        gaps = [replace(gap, remedy=alone.finding.suggestion) if gap.role else gap for gap in gaps]
     reported = merged(with_savings(inputs, found))
     topics = {each.rule.topic for each in reported}
     absent += [

@@ -25,6 +25,7 @@ from hta_widgets.analysis.findings.bar import (
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence, title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import (
@@ -35,7 +36,6 @@ from hta_widgets.analysis.findings.sections import (
     RECORDING,
     SAVES,
     UNKNOWN,
-    VERDICT,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.shown_at import Place, places_of
@@ -279,10 +279,6 @@ def _of_whole(
 
 def _without_bar(frame: pd.DataFrame) -> str:
     """Of a recording without device work, or of which nothing can be said."""
-    found = frame["section"].isin((RECORDING, SAVES, UNKNOWN, VERDICT))
-    main = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
-    if not found.any() and len(main) and "device events" in str(main["text"].iloc[0]):
-        return "No GPU events in this trace, so only CPU time can be analysed"
     return sentence(frame).removesuffix(".")
 
 
@@ -291,6 +287,7 @@ def _beside(
 ) -> Iterator[str]:
     """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
     yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"])
+    yield from frame.loc[frame["topic"] == NO_DEVICE, "text"]
     if whole is None:
         return
     if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:

@@ -31,6 +31,7 @@ WRITTEN_BY_TOOLS = re.compile(
 )
 _RANK_BESIDE = re.compile(r"^profiler_info_(\d{1,6})\.json$")
 
+_LEVELS = ("*", "*/*", "*/*/*")  # of folders, of which the first with traces is read
 _MOST_OTHERS = 64  # files of other kinds that are looked into
 
 Which = str | int | None
@@ -151,14 +152,21 @@ def _discover_local(path: Path, recording: Which) -> Discovery:
         return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
     here = [TraceFile(file, file.name, path.name) for file in _files_in(path)]
     deeper: list[TraceFile] = []
-    for pattern in ("*", "*/*", "*/*/*"):
-        folders = [folder for folder in path.glob(pattern) if folder.is_dir()]
-        below = [_relative(file, path) for folder in folders for file in _files_in(folder)]
+    for pattern in _LEVELS:
+        below = _below(path, pattern)
         deeper += below
         if not all(map(_by_tool, _candidates([*here, *below]))):
             break
+    alone = all(map(_by_tool, _candidates(here)))
+    unread = _below(path, f"{pattern}/*") if alone and pattern != _LEVELS[-1] else []
     here, below = _with_rank_beside(here, deeper), _with_rank_beside(below, [*here, *deeper])
-    return _choose(str(path), here, below, recording)
+    return _choose(str(path), here, below, recording, unread)
+
+
+def _below(path: Path, pattern: str) -> list[TraceFile]:
+    """The files in the folders of one level."""
+    folders = [folder for folder in path.glob(pattern) if folder.is_dir()]
+    return [_relative(file, path) for folder in folders for file in _files_in(folder)]
 
 
 def _with_rank_beside(files: list[TraceFile], others: Sequence[TraceFile]) -> list[TraceFile]:
@@ -212,13 +220,19 @@ def _discover_remote(url: str, recording: Which) -> Discovery:
     return result
 
 
-def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording: Which) -> Discovery:
-    """The folder's own traces, or those below it (a folder per step, rank, host or job)."""
+def _choose(
+    where: str,
+    here: list[TraceFile],
+    below: list[TraceFile],
+    recording: Which,
+    deeper: Sequence[TraceFile] = (),
+) -> Discovery:
+    """The folder's own traces, or those below it (a folder per step, rank, host or job); none `deeper`."""
     notes = []
     files = _candidates(here)
     elsewhere = _candidates(below)
     if all(map(_by_tool, files)):
-        elsewhere = []
+        elsewhere = _candidates(list(deeper))
         files = [*files, *_candidates(below)]
         if not all(map(_by_tool, files)):
             notes.append("no trace in the folder itself: those in its subfolders were read")
@@ -234,10 +248,10 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
     if traces := [entry for entry in elsewhere if not _by_tool(entry)]:
         folders = _listed(list(dict.fromkeys(entry.name.rpartition("/")[0] for entry in traces)), 4)
         notes.append(
-            f"{counted(len(traces), 'file')} in subfolders ({folders}) left out, since the folder itself "
-            "has traces: open a subfolder by itself"
+            f"{counted(len(traces), 'file')} in subfolders ({folders}) left out, since folders above them "
+            "have traces: open a subfolder by itself"
         )
-    reasons = {entry.name: "lies in a subfolder of a folder that has traces itself" for entry in elsewhere}
+    reasons = {entry.name: "lies in a subfolder, and folders above it have traces" for entry in elsewhere}
     return _of_recording(Discovery(kept, skipped, notes, elsewhere=reasons), recording)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from math import prod
 from statistics import median
 from typing import Any
@@ -16,6 +17,7 @@ from tests.claims.measures.idle import (
     at_most,
     the_rank,
 )
+from tests.claims.plain_kernels import document
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -314,6 +316,71 @@ def longest_operator(job: Job, stated: Stated) -> str:
     longest = sorted(times, key=lambda name: -times[name])
     nth = longest[stated.about["nth"]]
     return "" if times.get(stated.value, 0) >= 0.99 * times[nth] else f"it is {nth}"
+
+
+def regions(rank: PlainRank) -> dict[str, int]:
+    """Annotations of the thread of the steps that lie in no other, by name, and how long they are open."""
+    found: dict[str, int] = {}
+    for each in main_thread(rank):
+        if is_region(each) and not any(map(is_region, rank.around(each))):
+            found[each.name] = found.get(each.name, 0) + rank.within([each.window])
+    return found
+
+
+def is_region(each: Record) -> bool:
+    return each.category == "user_annotation" and not STEP.match(each.name)
+
+
+@time_of("region_time")
+def region_time(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Outermost annotations of a name."""
+    return regions(rank).get(about["name"], 0)
+
+
+@check("longest_region")
+def longest_region(job: Job, stated: Stated) -> str:
+    """The first, second or third by time."""
+    times = Counter[str]()
+    for rank in job.of(stated.ranks):
+        times.update(regions(rank))
+    nth = sorted(times.values(), reverse=True)[stated.about["nth"]]
+    return "" if times[str(stated.value)] >= 0.99 * nth else f"the times are {times}"
+
+
+@time_of("collectives_open")
+def collectives_open(rank: PlainRank, about: dict[str, Any]) -> int:
+    """A collective of the host is open on any thread."""
+    return rank.within([each.window for each in rank.events if COLLECTIVE.match(each.name)])
+
+
+@check("recorded_operators")
+def recorded_operators(job: Job, stated: Stated) -> str:
+    """Of all ranks, and no device works."""
+    if any(rank.work for rank in job.ranks.values()):
+        return "there is device work"
+    number = sum(is_operator(each) for rank in job.of(stated.ranks) for each in rank.events)
+    return close(stated, number, 0.0, 0.0)
+
+
+@check("device_shown_by_name")
+@check("device_shown_by_reads")
+def device_shown_by_name(job: Job, stated: Stated) -> str:
+    """There are such events, and no device works; reading values takes long."""
+    rank = the_rank(job, stated)
+    found = [each.dur for each in rank.events if each.name == stated.value]
+    if rank.work or not found:
+        return "there is device work" if rank.work else "there is no such event"
+    if stated.measure == "device_shown_by_reads":
+        return "" if max(found) > 20_000 else "it takes no time"
+    return "" if re.search("nccl|rccl|xccl|hccl|mccl|mps|npu", str(stated.value)) else "it is of no device"
+
+
+@check("device_shown_by_device")
+def device_shown_by_device(job: Job, stated: Stated) -> str:
+    """The file lists such a device."""
+    (rank,) = stated.ranks
+    devices = document(str(job.trace.rank(rank).path))["deviceProperties"]
+    return "" if stated.value in [each["name"] for each in devices] else f"they are {devices}"
 
 
 @check("operators")

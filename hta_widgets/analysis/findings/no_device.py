@@ -1,0 +1,166 @@
+"""What the host does where no device work is recorded: that of a device, which is missing, or too little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.host_time import HostTime, Sign, sign_of_device, time_of_thread
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
+from hta_widgets.formatting import brief, counted
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["NO_DEVICE", "no_device"]
+
+NO_DEVICE: Final = "no_device"
+"""The topic of what the host does where no device work is recorded."""
+
+_RULE: Final = Rule(NO_DEVICE, HOST_QUESTION, "Device work is not recorded", lambda inputs: None, "recording")
+_MOST_NAMES: Final = 3
+_LEAST: Final = 0.03
+_MOST: Final = 0.5
+_WHOLE_STEPS: Final = "Record whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5)"
+
+
+class _Host(NamedTuple):
+    """What is known of a rank without its columns."""
+
+    sign: Sign | None
+    operators: int
+    few: bool
+    time: HostTime | None
+
+
+def _host(inputs: Inputs, rank: int) -> _Host:
+    rank_trace = inputs.trace.rank(rank)
+    operators = int((rank_trace.event_class == EventClass.HOST_OP).sum())
+    few = rank_trace.recording.kind == "unknown"
+    return _Host(sign_of_device(rank_trace), operators, few, time_of_thread(inputs, rank))
+
+
+class _Spent(NamedTuple):
+    """Names and how long the threads of the steps are in them, the longest first, in % of their time."""
+
+    what: str
+    pct: dict[str, float]
+
+
+def no_device(inputs: Inputs) -> Found | None:
+    """What the host's time goes to, and why that is not where the time of the program goes.
+
+    None where work of a device is recorded, or nothing at all; and of jobs of the CPU, which are judged.
+    """
+    hosts = {rank: inputs.of(rank, _host) for rank in inputs.trace.ranks_of(inputs.scope)}
+    times = {rank: host.time for rank, host in hosts.items() if host.time}
+    if not times or any(inputs.trace.rank(rank).device_events for rank in hosts):
+        return None
+    signs = [(rank, host.sign) for rank, host in hosts.items() if host.sign]
+    if not signs and not all(host.few for host in hosts.values()):
+        return None
+    spent = _spent(times)
+    longest = _longest(inputs, spent, list(times))
+    communicating, name = _communicating(inputs, times)
+    record = inputs.trace.rank(next(iter(hosts))).accelerator.record
+    if signs:
+        text = say(
+            "No device work is recorded, though {sign}. How long operators take here is how long the host "
+            "takes to queue that work, not how long it runs.{longest}{communicating}",
+            sign=_sign(*signs[0]),
+            longest=longest,
+            communicating=communicating,
+        )
+        advice = f"Record what the device does: {record}."
+        lacking = "no device events"
+    else:
+        operators = sum(host.operators for host in hosts.values())
+        number = counted(operators, "operator") if operators else "no operator"
+        text = say(
+            "No device work is recorded, and {only}{number}: too little to tell where the time of a program "
+            "goes.{longest}{communicating}",
+            only="only " if operators else "",
+            number=Claim("recorded_operators", operators, "count", ranks=tuple(hosts), shown=number),
+            longest=longest,
+            communicating=communicating,
+        )
+        advice = (
+            f"{_WHOLE_STEPS}; if a device computes, its work, too: {record}. On Apple's MPS, which "
+            "torch.profiler does not record, torch.mps.profiler does."
+        )
+        lacking = f"{number} and no device events"
+    headline = f"Where time goes is unknown: the trace has {lacking}"
+    if most := next(iter(spent.pct), name):
+        headline += f"; the host is longest in {brief(most)}"
+    finding = Finding(0, 0.0, text, advice, "", severity="verdict", headline=f"{headline}.")
+    return Found(_RULE, finding)
+
+
+def _spent(times: dict[int, HostTime]) -> _Spent:
+    """The regions that the program marks, if they hold most of the time; else its operators."""
+    whole = sum(time.window_ns for time in times.values())
+    found = _Spent("operators", {})
+    for what in ("regions", "operators"):
+        sums: dict[str, int] = {}
+        for time in times.values():
+            for name, ns in getattr(time, what).items():
+                sums[name] = sums.get(name, 0) + ns
+        longest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:_MOST_NAMES]
+        found = _Spent(what, {name: 100.0 * ns / whole for name, ns in longest if ns >= _LEAST * whole})
+        if sum(sums.values()) >= _MOST * whole:
+            break
+    return found
+
+
+def _longest(inputs: Inputs, spent: _Spent, ranks: list[int]) -> Said:
+    if not spent.pct:
+        return ""
+    one, measure = ("region", "region_time") if spent.what == "regions" else ("operator", "operator_time")
+    listed: list[Said] = [
+        say(
+            "{name} ({share})",
+            name=Claim(f"longest_{one}", name, "name", ranks=tuple(ranks), about={"nth": nth}),
+            share=inputs.of_time(measure, pct, ranks, name=name),
+        )
+        for nth, (name, pct) in enumerate(spent.pct.items())
+    ]
+    aside = ", inner ones aside" if one == "operator" else ""
+    return say(f" Longest are the {spent.what}{aside}: {{names}}.", names=says(listed, ", "))
+
+
+def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, str]:
+    """How long collectives of the host are open, on whatever thread; the longest of them."""
+    whole, open_ns, by_name = 0, 0, dict[str, int]()
+    for rank, time in times.items():
+        judged = inputs.judged_time(rank)
+        whole += time.window_ns
+        open_ns += (judged & Intervals.union(time.spans[:, 0], time.spans[:, 1])).length
+        for name, ns in time.in_collectives(judged).items():
+            by_name[name] = by_name.get(name, 0) + ns
+    share = 100.0 * open_ns / whole
+    if share < 100.0 * _LEAST:
+        return "", ""
+    name, ranks = max(sorted(by_name), key=lambda each: by_name[each]), tuple(times)
+    said = say(
+        " Collectives of the CPU are open {share}, longest {name}: whether the program waits for them is not "
+        "recorded.",
+        share=inputs.share_of_time("collectives_open", share, ranks),
+        name=Claim("longest_collective", name, "name", ranks=ranks),
+    )
+    return said, name
+
+
+def _sign(rank: int, sign: Sign) -> Text:
+    name = Claim(f"device_shown_by_{sign.kind}", sign.name, "name", ranks=(rank,))
+    if sign.kind == "name":
+        return say("{name} shows that a device takes part", name=name)
+    if sign.kind == "device":
+        return say("the file names the {name}", name=name)
+    if sign.kind == "reads":
+        return say("{name} waits as for values of a device", name=name)
+    if sign.kind == "backward":
+        return say("the backward pass has a thread of its own, as it has for a device")
+    return say("calls to a device are")
