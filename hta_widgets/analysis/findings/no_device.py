@@ -80,7 +80,7 @@ def no_device(inputs: Inputs) -> Found | None:
         operators = sum(host.operators for host in hosts.values())
         number = counted(operators, "operator") if operators else "no operator"
         text = say(
-            "No device work is recorded, and {only}{number}: too little to tell where the time of a program "
+            "No device work is recorded, and {only}{number}: too little to know where the time of a program "
             "goes.{longest}{communicating}",
             only="only " if operators else "",
             number=Claim("recorded_operators", operators, "count", ranks=tuple(hosts), shown=number),

@@ -110,7 +110,7 @@ def test_too_little_is_said_to_be_too_little(tmp_path: Path) -> None:
     few.operator("aten::mm", 3 * MS)
     few.operator("aten::add", MS)
     row = said(opened(tmp_path, few))
-    assert row is not None and "only 2 operators: too little to tell" in row["text"]
+    assert row is not None and "only 2 operators: too little to know" in row["text"]
     assert "aten::mm (75.0 %), aten::add (25.0 %)" in row["text"]
     assert "torch.profiler.schedule" in row["suggestion"]
 
