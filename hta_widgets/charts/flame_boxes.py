@@ -10,8 +10,6 @@ import pandas as pd
 
 from hta_widgets.charts.spec import Flame
 
-__all__ = ["OTHER", "flame_marks"]
-
 OTHER = "(narrower than 0.1 %)"
 _NARROWEST = 0.001
 _MOST_BOXES = 3000

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["History", "gaps_between", "history_of"]
-
 Int64 = npt.NDArray[np.int64]
 
 ROUNDED: Final = 512

@@ -11,8 +11,6 @@ import pandas as pd
 
 from hta_widgets.memory_snapshot.pickles import BOOL, CONTAINER, FLOAT, IN_LIST, NONE, TEXT, Graph
 
-__all__ = ["Tables", "tables_of"]
-
 Int64 = npt.NDArray[np.int64]
 
 NULL: Final = -(1 << 63)

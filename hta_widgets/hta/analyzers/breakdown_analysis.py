@@ -16,8 +16,6 @@ from hta_widgets.hta.methods import breakdowns, idle, kernels
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["BreakdownAnalysis"]
-
 
 class BreakdownAnalysis:
     """Where the device's time goes, of a loaded `common.trace.Trace`."""

@@ -11,8 +11,6 @@ from hta_widgets.hta.methods import breakdowns
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["CommunicationAnalysis"]
-
 
 class CommunicationAnalysis:
     """How communication and computation overlap, of a loaded `common.trace.Trace`."""

@@ -12,8 +12,6 @@ from hta_widgets.hta.methods.conventions import show
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["CudaKernelAnalysis"]
-
 
 class CudaKernelAnalysis:
     """Kernels, and the calls that launch them, of a loaded `common.trace.Trace`.

@@ -11,8 +11,6 @@ from hta_widgets.hta.methods import counters
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["TraceCounters"]
-
 
 class TraceCounters:
     """Queue length and memory bandwidth over time, of a loaded `common.trace.Trace`.

@@ -16,8 +16,6 @@ from hta_widgets.hta.common.types import DeviceType
 from hta_widgets.hta.methods.conventions import microseconds
 from hta_widgets.trace.classify import CATEGORIES, EventClass, category_of, classify_events
 
-__all__ = ["CallForest", "CallStackNode", "kernel_links", "root_id"]
-
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 

@@ -19,8 +19,6 @@ from hta_widgets.hta.methods.names import shorten_name
 from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["gpu_kernels_with_user_annotations", "gpu_user_annotation_breakdown"]
-
 
 class _Symbols(Protocol):
     def get_sym_table(self) -> list[str]: ...

@@ -18,14 +18,6 @@ from hta_widgets.trace.step_names import profiler_step
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = [
-    "comm_comp_overlap",
-    "overlap_figure",
-    "profiler_steps",
-    "temporal_breakdown",
-    "temporal_figure",
-]
-
 _PARTS = ("idle_time", "compute_time", "non_compute_time")
 _COLUMNS = (
     "rank",

@@ -23,8 +23,6 @@ from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.reader.source import is_url
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["generate_trace_with_counters"]
-
 _SUFFIX = "_with_counters"
 
 

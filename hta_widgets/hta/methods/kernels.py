@@ -15,8 +15,6 @@ from hta_widgets.hta.methods.names import kernel_type
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 
-__all__ = ["gpu_kernel_breakdown", "hidden_by_hta", "in_us"]
-
 TYPE_COLUMNS = ["kernel_type", "sum", "percentage"]
 STATISTICS = ["sum (us)", "max (us)", "min (us)", "stddev", "mean (us)"]
 KERNEL_COLUMNS = ["name", *STATISTICS, "kernel_type", "rank"]

@@ -19,8 +19,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["aten_op_kernels_and_delay", "cuda_kernel_launch_stats", "launch_figures", "operator_table"]
-
 _LAUNCH_COLUMNS = ["correlation", "cpu_duration", "gpu_duration", "launch_delay"]
 _OPERATOR_COLUMNS = {
     "aten_op_name": "str",

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.raw import RawTrace
 
-__all__ = ["write_overlay"]
-
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]

@@ -23,8 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["frequent_cuda_kernel_sequences"]
-
 _GPU, _CPU = "GPU kernel duration (us)", "CPU op duration (us)"
 
 

@@ -15,8 +15,6 @@ from hta_widgets.hta.analyzers.critical_path.host_edges import lock_edges, stack
 from hta_widgets.hta.analyzers.critical_path.model import NO_EVENT, Edges, Nodes
 from hta_widgets.hta.analyzers.critical_path.nodes import number_nodes
 
-__all__ = ["build"]
-
 Int64 = npt.NDArray[np.int64]
 
 

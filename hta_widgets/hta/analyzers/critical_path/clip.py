@@ -22,8 +22,6 @@ from hta_widgets.trace.waits import (
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Clip", "clip", "instances_window"]
-
 Int64 = npt.NDArray[np.int64]
 
 

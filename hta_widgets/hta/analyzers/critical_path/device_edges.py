@@ -27,8 +27,6 @@ from hta_widgets.trace.waits import (
     wait_sources,
 )
 
-__all__ = ["device_edges", "launched_onto_idle"]
-
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 

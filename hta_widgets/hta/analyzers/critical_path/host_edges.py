@@ -13,8 +13,6 @@ from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
-__all__ = ["lock_edges", "stack_edges"]
-
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 

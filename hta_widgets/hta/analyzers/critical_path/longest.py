@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 
-__all__ = ["longest_path"]
-
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 

@@ -13,8 +13,6 @@ from hta_widgets.hta.analyzers.critical_path.model import Nodes
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["Numbered", "number_nodes"]
-
 Int64 = npt.NDArray[np.int64]
 
 # Calls whose own time is waiting for the device. HTA's list, and the same calls of HIP.
