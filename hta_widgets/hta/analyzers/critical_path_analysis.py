@@ -18,7 +18,7 @@ from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
 from hta_widgets.hta.analyzers.critical_path.model import BoundType, CPEdge, CPEdgeType, CPNode
 from hta_widgets.hta.analyzers.critical_path.overlay import DEFAULT_EDGE_TYPES_IN_VIZ, write_overlay
 from hta_widgets.hta.configs import env_options
-from hta_widgets.hta.methods.conventions import or_else
+from hta_widgets.hta.methods.conventions import or_none
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -112,11 +112,7 @@ class CriticalPathAnalysis:
         return str(target)
 
 
-def _nothing() -> tuple[CPGraph, bool] | None:
-    return None
-
-
-@or_else(_nothing)
+@or_none
 def _analyse(
     t: Trace,
     rank: int,

@@ -73,8 +73,4 @@ def _as_hta(t: Trace, rank: int, found: pd.DataFrame) -> pd.DataFrame:
 class CuptiCounterAnalysis:
     """HTA's class of the same name."""
 
-    @classmethod
-    def get_counter_data_with_operators(
-        cls, t: Trace, ranks: Iterable[int] | None = None
-    ) -> list[pd.DataFrame]:
-        return cupti_counter_data_with_operators(t, ranks)
+    get_counter_data_with_operators = staticmethod(cupti_counter_data_with_operators)

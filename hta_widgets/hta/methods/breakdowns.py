@@ -31,7 +31,7 @@ def _no_breakdown() -> pd.DataFrame:
 
 
 @or_else(_no_breakdown)
-def temporal_breakdown(job: Trace, visualize: bool) -> pd.DataFrame:
+def temporal_breakdown(job: Trace, visualize: bool = True) -> pd.DataFrame:
     """Idle, compute and non-compute time of each rank in us and in % of its kernel time.
 
     Ranks without device events are left out.
@@ -72,7 +72,7 @@ def temporal_figure(shares: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def comm_comp_overlap(job: Trace, visualize: bool) -> pd.DataFrame:
+def comm_comp_overlap(job: Trace, visualize: bool = True) -> pd.DataFrame:
     """Share of each rank's communication in which it also computes, in %; NaN without communication."""
     result = pd.DataFrame({"rank": np.array(job.ranks, np.int64)})
     try:

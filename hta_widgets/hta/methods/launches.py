@@ -39,11 +39,11 @@ _CLASSES_OF_MEMORY = ("memory_copy", "memory_set")
 
 def cuda_kernel_launch_stats(
     job: Trace,
-    ranks: Iterable[int] | None,
-    runtime_cutoff: float,
-    launch_delay_cutoff: float,
-    include_memory_events: bool,
-    visualize: bool,
+    ranks: Iterable[int] | None = None,
+    runtime_cutoff: float = 50,
+    launch_delay_cutoff: float = 100,
+    include_memory_events: bool = True,
+    visualize: bool = True,
 ) -> dict[int, pd.DataFrame]:
     """Per rank one row per launched device event, in the order of the calls in the file; times in us.
 

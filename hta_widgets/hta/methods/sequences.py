@@ -37,20 +37,11 @@ def frequent_cuda_kernel_sequences(
     visualize: bool = False,
     compress_other_kernels: bool = True,
 ) -> pd.DataFrame:
-    """The kernel sequences below the shallowest operators of a name, and an overlaid copy of the trace file.
+    """As `TraceAnalysis.get_frequent_cuda_kernel_sequences`; `write_overlay` says how the copy is marked.
 
     Calls count at the smallest depth at which the name occurs: this is how HTA avoids counting operators
     inside operators twice. It misses calls that are deeper elsewhere; `analysis.kernel_sequences` counts
     them.
-
-    The copy `<output_dir>/overlaid_<file>` marks the events of the `top_k` patterns: ``args["Patterns"]``.
-    With `compress_other_kernels` all other complete events lose their args, and their names become numbers,
-    which the profiler's own event (or, without it, an appended one) explains.
-
-    Returns:
-        Columns pattern (names joined with ``|``), count, GPU kernel duration (us), CPU op duration (us),
-        by count descending, then pattern. An empty frame without columns, with a warning, if there is no
-        operator name, no writable folder or no pattern.
 
     Raises:
         ValueError: the job has no such rank.
