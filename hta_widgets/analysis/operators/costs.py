@@ -21,6 +21,7 @@ from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula,
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
+from hta_widgets.arrays import Bool, Float64, Int8, Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import numbered
 
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["SUMS", "Costs", "Known", "costs_under", "figures_of", "module_costs", "operator_costs"]
-
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 SUMS: Final = (
     "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",

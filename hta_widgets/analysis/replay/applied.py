@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.kernels.classes import kernel_class
@@ -36,10 +35,9 @@ from hta_widgets.analysis.replay.places import always, inside, late_launches, ma
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.prefetching import send_ahead
 from hta_widgets.analysis.replay.streams import move
+from hta_widgets.arrays import Bool
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-
-Bool = npt.NDArray[np.bool_]
 
 LEFT_OF_OPTIMIZER = 0.1
 """Of the host's time in an optimizer that launches its work for all parameters at once."""

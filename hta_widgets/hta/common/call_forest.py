@@ -6,19 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.hta.common.event_links import get_cpu_gpu_correlation
 from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 from hta_widgets.hta.common.types import DeviceType
 from hta_widgets.hta.methods.conventions import microseconds
 from hta_widgets.trace.classify import CATEGORIES, EventClass, category_of, classify_events
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Of calls with equal times the caller is the one that usually calls; then the order of the file.
 _CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.ANNOTATION: 1, EventClass.HOST_OP: 2, EventClass.RUNTIME: 3}
