@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets import analysis
-from hta_widgets.errors import MissingDataError, MissingDataWarning
-from hta_widgets.hta.methods.conventions import microseconds, or_else, show
+from hta_widgets.errors import MissingDataError
+from hta_widgets.hta.methods.conventions import microseconds, or_else, show, warn
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.step_names import profiler_step
@@ -80,8 +79,7 @@ def comm_comp_overlap(job: Trace, visualize: bool = True) -> pd.DataFrame:
         ratio = frame["overlapped_ns"] / frame["communication_ns"].where(frame["communication_ns"] > 0)
         measured = dict(zip(frame["rank"], ratio, strict=True))
     except MissingDataError as missing:
-        # 3: the caller of the TraceAnalysis method that called this.
-        warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+        warn(missing)
         measured = {}
     ratios = pd.Series([measured.get(rank, np.nan) for rank in job.ranks], dtype=np.float64)
     if visualize:

@@ -43,6 +43,14 @@ def chosen_ranks(job: Trace, ranks: Iterable[int] | None) -> list[int]:
     return chosen
 
 
+def warn(message: object, category: type[Warning] = MissingDataWarning) -> None:
+    """Warn about the line that called a method of HTA's, however many of our own calls lie between."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("hta_widgets."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(str(message), category, stacklevel=level)
+
+
 def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Replace a `MissingDataError` with what HTA returns for "nothing" and a warning with the reason."""
 
@@ -52,8 +60,7 @@ def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P
             try:
                 return function(*args, **kwargs)
             except MissingDataError as missing:
-                # 3: the caller of the TraceAnalysis method that called this.
-                warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+                warn(missing)
                 return otherwise()
 
         return answer

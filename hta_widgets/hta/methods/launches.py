@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import pandas as pd
 
 from hta_widgets.analysis.launches.delays import launch_stats
 from hta_widgets.analysis.launches.op_kernels import op_kernels
-from hta_widgets.errors import MissingDataError, MissingDataWarning
-from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show
+from hta_widgets.errors import MissingDataError
+from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show, warn
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -55,7 +54,7 @@ def cuda_kernel_launch_stats(
         try:
             frame = _launches(launch_stats(job, Scope(ranks=(rank,))), include_memory_events)
         except MissingDataError as missing:
-            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            warn(missing)
             kinds = {**dict.fromkeys(_LAUNCH_COLUMNS, "float64"), "correlation": "int64"}
             result[rank] = pd.DataFrame(columns=_LAUNCH_COLUMNS).astype(kinds)
             continue
@@ -80,7 +79,7 @@ def aten_op_kernels_and_delay(
                 op_kernels(job, Scope(ranks=(rank,)), prefix="aten::", include_memory=False), by
             )
         except MissingDataError as missing:
-            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            warn(missing)
             result[rank] = pd.DataFrame(columns=list(_OPERATOR_COLUMNS)).astype(_OPERATOR_COLUMNS)
             continue
         show([operator_table(frame, rank)])

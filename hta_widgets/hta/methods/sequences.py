@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.calls.sequences import sequence_instances
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
-from hta_widgets.hta.methods.conventions import microseconds, or_else, show
+from hta_widgets.hta.methods.conventions import microseconds, or_else, show, warn
 from hta_widgets.hta.methods.sequence_overlay import write_overlay
 from hta_widgets.hta.utils.checker import is_valid_directory
 from hta_widgets.palette import colour
@@ -56,7 +55,7 @@ def frequent_cuda_kernel_sequences(
                 f"no operator named {operator_name!r} launches {max(min_pattern_len, 1)} kernels or more"
             )
     if problem is not None:
-        warnings.warn(problem, UserWarning, stacklevel=4)
+        warn(problem, UserWarning)
         return pd.DataFrame()
     sums = found.groupby("pattern").agg(
         count=("event_id", "size"), device_ns=("device_ns", "sum"), host_ns=("host_ns", "sum")
