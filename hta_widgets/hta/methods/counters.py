@@ -13,7 +13,7 @@ from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
 from hta_widgets.analysis.idle.streams import interval_statistics
 from hta_widgets.analysis.launches.queue import queue_length
 from hta_widgets.hta.common.types import TimeSeriesTypes
-from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, or_else, or_none
+from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, or_else
 from hta_widgets.hta.methods.counter_events import generate_trace_with_counters
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -45,13 +45,9 @@ def queue_length_time_series(job: Trace, ranks: Iterable[int] | None = None) -> 
     return {rank: _queue_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
-@or_none
 def queue_length_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
     """`queue_length_summary_from_time_series` of `queue_length_time_series`."""
-    points = queue_length(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
-    return queue_length_summary_from_time_series(
-        {rank: _queue_frame(job, rank, rows) for rank, rows in _by_rank(points)}
-    )
+    return queue_length_summary_from_time_series(queue_length_time_series(job, ranks))
 
 
 def queue_length_summary_from_time_series(
@@ -95,11 +91,9 @@ def memory_bw_time_series(job: Trace, ranks: Iterable[int] | None = None) -> dic
     return {rank: _bandwidth_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
-@or_none
 def memory_bw_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
     """Statistics over the points above 0 of each rank and kind of copy, each point once, as in HTA."""
-    points = memory_bandwidth(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
-    frames = {rank: _bandwidth_frame(job, rank, rows) for rank, rows in _by_rank(points)}
+    frames = memory_bw_time_series(job, ranks)
     positive = {rank: frame[frame["memory_bw_gbps"] > 0] for rank, frame in frames.items()}
     return _described(positive, "name", "memory_bw_gbps")
 
