@@ -11,8 +11,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["demangled"]
-
 _DEPTH: Final = 60
 _READ: Final = 8_192
 _LONGEST: Final = 32_768

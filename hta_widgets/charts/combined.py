@@ -10,8 +10,6 @@ import pandas as pd
 
 from hta_widgets.charts.spec import Bars
 
-__all__ = ["MOST_BARS", "Combined", "combined"]
-
 MOST_BARS = 20
 
 

@@ -8,15 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Flame
-
-__all__ = ["OTHER", "flame_marks"]
 
 OTHER = "(narrower than 0.1 %)"
 _NARROWEST = 0.001
 _MOST_BOXES = 3000
-
-Int64 = npt.NDArray[np.int64]
 
 
 def flame_marks(chart: Flame, frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:

@@ -8,8 +8,6 @@ import pandas as pd
 
 from hta_widgets.kernel_names import short_kernel_names
 
-__all__ = ["labels", "short_labels", "telling"]
-
 
 def labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """A text per row: what the columns hold, with the column's name before a number."""

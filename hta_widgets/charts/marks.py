@@ -41,8 +41,6 @@ from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.kernel_names import short_kernel_names
 
-__all__ = ["Marks", "marks"]
-
 _MOST_STACKS = 256
 # More bars of ranks than this are drawn as the distribution of each part.
 _MANY_RANKS = 48

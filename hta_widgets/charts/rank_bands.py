@@ -7,8 +7,6 @@ import json
 import numpy as np
 import pandas as pd
 
-__all__ = ["in_bands"]
-
 _SINGLE = 64  # so many ranks have a row each
 _BANDS = 32
 _APART = 16

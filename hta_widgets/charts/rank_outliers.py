@@ -10,8 +10,6 @@ import pandas as pd
 
 from hta_widgets.formatting import duration, percent
 
-__all__ = ["outliers"]
-
 _LEAST_RANKS = 4  # of fewer no rank is unlike the others
 _MOST = 16
 # A part of the time is unusual if it is off the median by this share of the whole, and by so many standard

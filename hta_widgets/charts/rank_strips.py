@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-__all__ = ["BINS", "strips"]
-
 BINS = 96
 
 

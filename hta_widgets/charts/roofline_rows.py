@@ -12,8 +12,6 @@ from hta_widgets.charts.spec import Roofline
 from hta_widgets.formatting import counted
 from hta_widgets.kernel_names import short_kernel_names
 
-__all__ = ["over_ranks", "roofline_rows"]
-
 _MOST_ROWS = 300
 
 

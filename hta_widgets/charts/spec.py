@@ -13,27 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "Bars",
-    "Changes",
-    "Chart",
-    "Combine",
-    "Contour",
-    "Figure",
-    "Flame",
-    "Heat",
-    "Histogram",
-    "Lines",
-    "Roofline",
-    "Savings",
-    "Segments",
-    "Series",
-    "Spread",
-    "Stack",
-    "Table",
-    "Waterfall",
-]
-
 Combine = Literal["sum", "mean", "max"]
 
 

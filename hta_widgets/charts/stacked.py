@@ -6,8 +6,6 @@ import pandas as pd
 
 from hta_widgets.charts.spec import Stack
 
-__all__ = ["stacked"]
-
 
 def stacked(chart: Stack, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The frame with a row per bar and a column per part, and the columns that name a bar."""

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_POINTS", "reduced"]
-
 MOST_POINTS = 2000
 _PER_COLUMN = 4  # first, lowest, highest and last: all that a column of pixels shows of a line
 

@@ -6,8 +6,6 @@ import pandas as pd
 
 from hta_widgets.trace.classify import classify
 
-__all__ = ["time_classes"]
-
 # Values of columns that tell what a bar stands for -> the class of time whose colour it takes.
 _CLASS_OF = {
     "memory_copy": "memory",

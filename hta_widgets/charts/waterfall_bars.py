@@ -7,8 +7,6 @@ import pandas as pd
 
 from hta_widgets.charts.spec import Waterfall
 
-__all__ = ["waterfall_bars"]
-
 _WHOLE_CLASS = "idle"  # a neutral colour: the whole is of no class
 
 

@@ -22,8 +22,6 @@ from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
 
-__all__ = ["run"]
-
 _TABLE_ROWS = 40
 
 

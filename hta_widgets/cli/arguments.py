@@ -12,8 +12,6 @@ from hta_widgets.cli.limits import LINES, MEASURES, limit
 from hta_widgets.cli.values import assignment, numbers, span
 from hta_widgets.version import __version__
 
-__all__ = ["parse"]
-
 FORMATS = ("table", "csv", "json", "parquet", "xlsx")
 
 _EXAMPLES = """\

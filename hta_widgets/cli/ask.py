@@ -13,8 +13,6 @@ from hta_widgets.errors import out_of_memory
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["ask"]
-
 
 def ask(analysis: Analysis, trace: Trace, scope: Scope, options: Mapping[str, Any]) -> pd.DataFrame:
     """The frame of an analysis.

@@ -13,8 +13,6 @@ from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["run"]
-
 
 def run(arguments: Namespace) -> Exit:
     """Run the command; `Exit.FOUND` if the change did not save what was predicted, or that cannot be told.

@@ -15,8 +15,6 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["Comparison", "Run", "compared"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -13,8 +13,6 @@ from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import check_writable, write_lines
 from hta_widgets.errors import out_of_memory
 
-__all__ = ["run"]
-
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""

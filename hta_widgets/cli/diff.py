@@ -5,16 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 
+from hta_widgets.analysis.evidence.budget import dumped
 from hta_widgets.cli.comparison import Run, compared
 from hta_widgets.cli.diff_document import comparison_as_dict, refusal_as_dict, within
 from hta_widgets.cli.diff_table import comparison_lines
-from hta_widgets.cli.document import dumped
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
 from hta_widgets.errors import NotComparableError
-
-__all__ = ["run"]
 
 
 def run(arguments: Namespace) -> Exit:

@@ -15,8 +15,6 @@ from hta_widgets.cli.document import frame_as_dict, missing_as_dict, plain, scop
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError, NotComparableError
 
-__all__ = ["comparison_as_dict", "refusal_as_dict", "within"]
-
 
 def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
     """The whole comparison; of the lines only the first `top`, if given."""

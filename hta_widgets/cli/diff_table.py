@@ -20,8 +20,6 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, duration, percent, signed
 from hta_widgets.kernel_names import short_kernel_names
 
-__all__ = ["comparison_lines"]
-
 _LINES = 20
 _TITLES = {"call_path": "Call paths", "op": "Operators"}
 _WORDS = {"holds": "ok", "within noise": "ok", "fails": "FAIL"}

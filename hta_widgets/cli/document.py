@@ -14,10 +14,6 @@ from hta_widgets.analysis.evidence.names import MOST_LETTERS, cleaned
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
-__all__ = [
-    "bounded_lines", "dumped", "frame_as_dict", "json_lines", "missing_as_dict", "plain", "scope_as_dict",
-]  # fmt: skip
-
 _CHUNK = 10_000
 _MOST_LISTED = 40
 _MOST_TEXTS = 3

@@ -17,8 +17,6 @@ from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.terminal import printable
 from hta_widgets.trace.model import Trace
 
-__all__ = ["run"]
-
 _REF: Final = re.compile(r"(\d+):(\d+)")
 _MOST: Final = 20
 _FIRST: Final = 3  # of events that an answer lists

@@ -6,8 +6,6 @@ from enum import IntEnum
 
 from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
 
-__all__ = ["Exit", "OutputError", "UsageError", "code_of", "codes_in_words"]
-
 
 class Exit(IntEnum):
     """The exit codes; the first six are part of the interface."""

@@ -10,8 +10,6 @@ from hta_widgets.formatting import did_you_mean
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["found_row"]
-
 
 def found_row(trace: Trace, scope: Scope, finding: str) -> dict[str, Any]:
     """The row of `overview` about a topic.

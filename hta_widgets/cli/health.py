@@ -16,8 +16,6 @@ from hta_widgets.cli.values import number_ranges
 from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 
-__all__ = ["finding_lines", "in_words", "run"]
-
 SEVERITIES = ("error", "warning", "info")
 
 

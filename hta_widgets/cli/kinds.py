@@ -14,8 +14,6 @@ from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import aligned
 from hta_widgets.formatting import did_you_mean
 
-__all__ = ["known_kind", "options_of", "print_kinds", "values_of"]
-
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 

@@ -9,8 +9,6 @@ from decimal import Decimal
 
 from hta_widgets.cli.exits import UsageError
 
-__all__ = ["CAUSES", "LINES", "MEASURES", "Limit", "limit"]
-
 CAUSES = (
     "host_sync", "data_stall", "host_busy", "launch_latency", "kernel_wait", "device_wait", "unknown", "edge",
 )  # fmt: skip

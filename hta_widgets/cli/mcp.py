@@ -23,8 +23,6 @@ from hta_widgets.version import __version__
 if TYPE_CHECKING:
     from mcp.server import Server
 
-__all__ = ["run", "server_of"]
-
 _NAME: Final = "hta-widgets"
 _SKILL: Final = "hta-widgets://skill"
 _SCHEMA: Final = "hta-widgets://schema/evidence"

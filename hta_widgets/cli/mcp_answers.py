@@ -17,8 +17,6 @@ from hta_widgets.cli.mcp_tools import Tool
 from hta_widgets.cli.output import taken
 from hta_widgets.errors import HtaWidgetsError
 
-__all__ = ["Roots", "answered", "refused"]
-
 _MOST_FILES: Final = 100_000
 _MESSAGE: Final = 400
 _REMEDIES: Final = {

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from hta_widgets.analysis.registry import ANALYSES, TABLES
 
-__all__ = ["TOOLS", "Tool"]
-
 Given = Mapping[str, Any]
 
 _DEFAULT_TOKENS: Final = 2000

@@ -6,15 +6,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from hta_widgets.cli.document import dumped, frame_as_dict, plain
+from hta_widgets.analysis.evidence.budget import dumped
+from hta_widgets.cli.document import frame_as_dict, plain
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.memory_snapshot.snapshot import MemorySnapshot
-
-__all__ = ["run"]
 
 
 def run(arguments: Namespace) -> Exit:

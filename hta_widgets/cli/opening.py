@@ -23,9 +23,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["client_of", "kept_open", "open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
-
-
 _CONNECTING_SECONDS = 10
 Show = Callable[[str], None]
 

@@ -19,20 +19,6 @@ from hta_widgets.whole_files import write_whole
 if TYPE_CHECKING:
     import pandas as pd  # takes time: --help does without
 
-__all__ = [
-    "ClosedOutput",
-    "budget_of",
-    "check_writable",
-    "form_of",
-    "taken",
-    "text_form_of",
-    "to_stdout",
-    "to_terminal",
-    "write_bytes",
-    "write_frame",
-    "write_lines",
-]
-
 
 _PIECE = 1 << 15
 _TAKEN: ContextVar[list[str] | None] = ContextVar("taken", default=None)

@@ -23,8 +23,6 @@ from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.panels import available_panels
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
-__all__ = ["run"]
-
 _OF_TRACE = (".xlsx", ".md")
 """Endings of reports that show no widget."""
 

@@ -18,8 +18,6 @@ from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.values import TIME_UNITS
 from hta_widgets.formatting import did_you_mean
 
-__all__ = ["chosen_rows"]
-
 OWN_ORDER: Final = "none"
 _CONDITION: Final = re.compile(
     r"\s*(?P<column>\w+)\s*(?P<test><=|>=|!=|==|=|<|>|~)\s*(?P<value>.*?)\s*", re.DOTALL

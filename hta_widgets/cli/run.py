@@ -16,8 +16,6 @@ from hta_widgets.cli.output import ClosedOutput, to_stdout
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import HtaWidgetsError
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv`, by default the arguments of the process; returns the exit code."""

@@ -9,8 +9,6 @@ from hta_widgets.cli.exits import Exit, OutputError
 from hta_widgets.cli.output import write_lines
 from hta_widgets.cli.terminal import printable
 
-__all__ = ["SKILL", "run"]
-
 SKILL = Path(__file__).with_name("SKILL.md")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from hta_widgets.analysis.evidence.budget import dumped
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
 from hta_widgets.analysis.findings.recording_rules import recording_verdict
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
@@ -17,7 +18,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.wholes import coverage_of, whole_of
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
-from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, plain, scope_as_dict
+from hta_widgets.cli.document import frame_as_dict, missing_as_dict, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.health import finding_lines, in_words
 from hta_widgets.cli.opening import open_trace, scope_of
@@ -29,8 +30,6 @@ from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 from hta_widgets.trace.scope import Scope
-
-__all__ = ["run"]
 
 _MOST_RANKS = 32
 _MOST_KERNELS = 10

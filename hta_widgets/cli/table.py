@@ -13,8 +13,6 @@ from hta_widgets.cli.terminal import aligned, printable, shortened, width
 from hta_widgets.formatting import Unit, column_format, counted, unit_of
 from hta_widgets.kernel_names import NAME_COLUMNS, short_kernel_names
 
-__all__ = ["frame_lines"]
-
 _TEXT = 100
 _LEAST_TEXT = 24
 

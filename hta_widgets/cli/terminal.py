@@ -10,8 +10,6 @@ from typing import TextIO
 
 from hta_widgets.visible import ISOLATES, visible
 
-__all__ = ["aligned", "columns_of", "is_terminal", "painted", "pieces_of", "printable", "shortened", "width"]
-
 _COLOURS = {"error": "31", "warning": "33", "info": "2", "heading": "1", "muted": "2"}
 
 

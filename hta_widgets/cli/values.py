@@ -10,8 +10,6 @@ from decimal import Decimal
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.formatting import runs_of
 
-__all__ = ["TIME_UNITS", "Numbers", "Span", "assignment", "numbers", "span"]
-
 TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?([a-zµμ]*)")
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")

@@ -16,8 +16,6 @@ from hta_widgets.cli.limits import LINES, Limit
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief
 
-__all__ = ["Changed", "Verdict", "verdicts"]
-
 Outcome = Literal["holds", "within noise", "fails"]
 
 

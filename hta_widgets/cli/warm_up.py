@@ -32,8 +32,6 @@ from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.reader.scanner import scan
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["STEPS", "run"]
-
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""

@@ -23,8 +23,6 @@ from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["run"]
-
 _TABLE_ROWS = 40
 
 

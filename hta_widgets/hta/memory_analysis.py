@@ -11,8 +11,6 @@ from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.hta.methods.conventions import show
 from hta_widgets.hta.methods.memory_figure import memory_figure
 
-__all__ = ["Category", "MemoryAnalysis"]
-
 
 class Category(Enum):
     """What PyTorch's profiler takes tensors for; the file numbers them in another order (`CATEGORIES`)."""

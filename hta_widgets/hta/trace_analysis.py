@@ -9,9 +9,7 @@ mean rank 0 by None, as HTA does; where the job has no rank 0, its first.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -21,11 +19,10 @@ from hta_widgets.hta.analyzers.straggler import find_stragglers_with_late_start_
 from hta_widgets.hta.common.constants import CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
 from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.common.types import TimeSeriesTypes
+from hta_widgets.hta.configs.default_values import DEFAULT_TRACE_DIR
 
 if TYPE_CHECKING:
     from hta_widgets.hta.analyzers.critical_path_analysis import CPGraph
-
-DEFAULT_TRACE_DIR = str(Path(tempfile.gettempdir()) / "trace")
 
 __all__ = ["TimeSeriesTypes", "TraceAnalysis"]
 
@@ -55,10 +52,7 @@ class TraceAnalysis:
         self.t = Trace(trace_files, trace_dir)
         self.t.load_traces(bool(include_last_profiler_step))
 
-    def get_comm_comp_overlap(
-        self,
-        visualize: bool = True,
-    ) -> pd.DataFrame:
+    def get_comm_comp_overlap(self, visualize: bool = True) -> pd.DataFrame:
         """How much of each rank's communication is hidden behind computation?
 
         Returns:
@@ -84,11 +78,12 @@ class TraceAnalysis:
         """Which ranks keep the others waiting?
 
         Args:
-            profiler_steps: steps to look at, by default all.
-            num_candidates: how many ranks to name.
+            profiler_steps: steps to look at, by default all; those that do not exist are ignored.
+            num_candidates: how many ranks to name, at least 1.
             visualize: show the timeline of the collectives and the candidates.
             straggler_identification_impl: another rule: takes (events of all ranks, symbol table, number of
-                candidates, visualize) and returns a Series of scores by rank.
+                candidates, visualize) and returns a Series of scores by rank. The events are those of these
+                steps, with HTA's columns after rank and idx.
 
         Returns:
             Ranks, the most suspicious first. Empty, with a warning, where nothing can be compared: one rank,
@@ -137,7 +132,7 @@ class TraceAnalysis:
         """Which annotation does each kernel of a rank belong to?
 
         Args:
-            expand_names: add the columns s_name, s_cat and s_user_annotation with the texts.
+            expand_names: add the columns s_name, s_cat and s_user_annotation with the texts, "" for none.
             shorten_names: without template and call arguments.
 
         Returns:
@@ -163,7 +158,8 @@ class TraceAnalysis:
         Args:
             use_gpu_annotation: the device's side (first to last kernel), else the host's.
             duration_ratio, num_kernels: which annotations are named; the rest are `others`.
-            allowlist_patterns: regular expressions of names that are always named.
+            allowlist_patterns: names that contain one of these texts, or in which one of these regular
+                expressions is found, are always named.
 
         Returns:
             Per rank and annotation: name, sum (us), max (us), min (us), stddev, mean (us), rank. None, with a
@@ -179,10 +175,7 @@ class TraceAnalysis:
             image_renderer,
         )
 
-    def get_temporal_breakdown(
-        self,
-        visualize: bool = True,
-    ) -> pd.DataFrame:
+    def get_temporal_breakdown(self, visualize: bool = True) -> pd.DataFrame:
         """Is each rank's device idle, computing, or busy with something else?
 
         Returns:
@@ -216,8 +209,8 @@ class TraceAnalysis:
 
         Returns:
             pattern (operator and kernels, parted by "|"), count, GPU kernel duration (us), CPU op duration
-            (us); the most frequent first. Empty, with a warning, if there is none. Defined in
-            `analysis.kernel_sequences`.
+            (us); the most frequent first. Empty, with a warning, if there is none, no operator name or no
+            folder to write into. Defined in `analysis.kernel_sequences`.
         """
         return methods.sequences.frequent_cuda_kernel_sequences(
             self.t.job,
@@ -286,10 +279,7 @@ class TraceAnalysis:
         """
         return methods.counters.generate_trace_with_counters(self.t.job, time_series, ranks, output_suffix)
 
-    def get_queue_length_time_series(
-        self,
-        ranks: list[int] | None = None,
-    ) -> dict[int, pd.DataFrame]:
+    def get_queue_length_time_series(self, ranks: list[int] | None = None) -> dict[int, pd.DataFrame]:
         """How many launches wait in the queue of each stream, over time?
 
         Returns:
@@ -298,16 +288,12 @@ class TraceAnalysis:
         """
         return methods.counters.queue_length_time_series(self.t.job, ranks)
 
-    def get_queue_length_summary(
-        self,
-        ranks: list[int] | None = None,
-    ) -> pd.DataFrame | None:
+    def get_queue_length_summary(self, ranks: list[int] | None = None) -> pd.DataFrame | None:
         """Statistics of the queue length per rank and stream, over its changes (as pandas' `describe`)."""
         return methods.counters.queue_length_summary(self.t.job, ranks)
 
     def get_queue_length_summary_from_time_series(
-        self,
-        queue_length_dict: dict[int, pd.DataFrame],
+        self, queue_length_dict: dict[int, pd.DataFrame]
     ) -> pd.DataFrame | None:
         """As `get_queue_length_summary`, of series already computed."""
         return methods.counters.queue_length_summary_from_time_series(queue_length_dict)
@@ -328,10 +314,7 @@ class TraceAnalysis:
             self.t.job, queue_length_dict, max_queue_length
         )
 
-    def get_memory_bw_time_series(
-        self,
-        ranks: list[int] | None = None,
-    ) -> dict[int, pd.DataFrame]:
+    def get_memory_bw_time_series(self, ranks: list[int] | None = None) -> dict[int, pd.DataFrame]:
         """How fast is memory copied and set, over time?
 
         Returns:
@@ -340,10 +323,7 @@ class TraceAnalysis:
         """
         return methods.counters.memory_bw_time_series(self.t.job, ranks)
 
-    def get_memory_bw_summary(
-        self,
-        ranks: list[int] | None = None,
-    ) -> pd.DataFrame | None:
+    def get_memory_bw_summary(self, ranks: list[int] | None = None) -> pd.DataFrame | None:
         """Statistics of the bandwidth per rank and kind of copy while above 0 (as pandas' `describe`)."""
         return methods.counters.memory_bw_summary(self.t.job, ranks)
 
@@ -380,10 +360,7 @@ class TraceAnalysis:
             consecutive_kernel_delay,
         )
 
-    def get_cupti_counter_data_with_operators(
-        self,
-        ranks: list[int] | None = None,
-    ) -> list[pd.DataFrame]:
+    def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
         """Hardware counters of each kernel, with the operators that launched it.
 
         Returns:

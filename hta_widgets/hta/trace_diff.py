@@ -20,8 +20,6 @@ from hta_widgets.hta.methods.conventions import microseconds, show
 from hta_widgets.hta.methods.names import shorten_name, shorten_names
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["DeviceType", "LabeledTrace", "TraceDiff"]
-
 Chosen = int | list[int] | None
 
 

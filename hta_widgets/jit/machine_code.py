@@ -33,8 +33,6 @@ import platformdirs
 from hta_widgets.jit import object_code
 from hta_widgets.whole_files import private_folder, write_whole
 
-__all__ = ["ALLOCATOR", "FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
-
 FOLDER: Final = Path(__file__).parent / "portable_code"
 INDEX: Final = "index.json"
 ALLOCATOR: Final = ("PyMem_RawMalloc", "PyMem_RawFree")  # needs no GIL

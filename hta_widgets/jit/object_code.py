@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-__all__ = ["IS_POSSIBLE", "NotPlacedError", "placed"]
-
 IS_POSSIBLE: Final = sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")

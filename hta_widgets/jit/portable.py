@@ -20,8 +20,6 @@ import numpy as np
 from hta_widgets.jit import Kernel
 from hta_widgets.jit.machine_code import ALLOCATOR, INDEX, digest_of, shape_of
 
-__all__ = ["calls", "write"]
-
 _COUNTING = re.compile(r"^define [^\n]*@(NRT_[id][ne]cref)\(.*?^}$", re.DOTALL | re.MULTILINE)
 _NOTHING = r"define internal void @\1(ptr %0) {\n  ret void\n}"
 _GIVEN = {"memcpy", "memmove", "memset", *ALLOCATOR}

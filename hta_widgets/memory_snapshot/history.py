@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["History", "gaps_between", "history_of"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 ROUNDED: Final = 512
 """The allocator's blocks are multiples of this many bytes."""

@@ -7,8 +7,6 @@ from typing import Final, Literal
 
 import pandas as pd
 
-__all__ = ["By", "line_of", "owner_names"]
-
 By = Literal["stack", "line", "module", "annotation"]
 
 UNKNOWN: Final = "allocated before the recording, or without a stack"

@@ -12,25 +12,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import inline, kernel, outline
 from hta_widgets.trace.reader.bytes import PADDING, Text, borrowed, byte_at, u64, word_at
 from hta_widgets.trace.reader.dictionary import BYTES as TEXT_BYTES
 from hta_widgets.trace.reader.dictionary import COUNT, Dictionary, Entries, borrowed_entries, intern
-
-__all__ = [
-    "BOOL",
-    "CONTAINER",
-    "FLOAT",
-    "INT",
-    "IN_LIST",
-    "NONE",
-    "TEXT",
-    "Graph",
-    "PickleError",
-    "plain_values",
-]
-
-Int64 = npt.NDArray[np.int64]
 
 # kinds of values; that of a text is its code, that of a container its number
 ABSENT, NONE, BOOL, INT, FLOAT, TEXT, CONTAINER, MARK = range(8)

@@ -25,8 +25,6 @@ from hta_widgets.memory_snapshot.tables import NULL, Tables, tables_of
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.source import Source
 
-__all__ = ["MemorySnapshot"]
-
 RECORD: Final = "Call torch.cuda.memory._record_memory_history(max_entries=...) before the run."
 _AT_ONCE: Final = 16 << 20
 

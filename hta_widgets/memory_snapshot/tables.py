@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.memory_snapshot.pickles import BOOL, CONTAINER, FLOAT, IN_LIST, NONE, TEXT, Graph
-
-__all__ = ["Tables", "tables_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 NULL: Final = -(1 << 63)
 _MOST_FRAMES: Final = 256  # of a stack

@@ -1,5 +1,9 @@
 """HTA's analyzer classes answer as the methods of `TraceAnalysis` that they stand behind."""
 
+import json
+import warnings
+from functools import partial
+
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from hta_widgets.hta.analyzers.breakdown_analysis import BreakdownAnalysis
 from hta_widgets.hta.analyzers.communication_analysis import CommunicationAnalysis
 from hta_widgets.hta.analyzers.cuda_kernel_analysis import CudaKernelAnalysis
+from hta_widgets.hta.analyzers.cupti_counter_analysis import CuptiCounterAnalysis
 from hta_widgets.hta.analyzers.trace_counters import TraceCounters
 from hta_widgets.hta.common.constants import CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
 from hta_widgets.hta.trace_analysis import TraceAnalysis
@@ -104,3 +109,33 @@ def test_a_full_queue_is_htas(analyzer):
             analyzer.t, queue, CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
         ),
     )
+
+
+def test_warnings_are_about_the_line_that_asks(tmp_path):
+    """Through `TraceAnalysis` and through HTA's classes, which lie at different depths."""
+    host = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 5, "pid": 1, "tid": 1}
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": [host]}))
+    analyzer = TraceAnalysis({0: str(path)}, "")
+    t, quiet = analyzer.t, {"visualize": False}
+    for ask in (
+        partial(analyzer.get_temporal_breakdown, **quiet),
+        partial(BreakdownAnalysis.get_temporal_breakdown, t, **quiet),
+        partial(analyzer.get_comm_comp_overlap, **quiet),
+        partial(CommunicationAnalysis.get_comm_comp_overlap, t, **quiet),
+        partial(analyzer.get_gpu_kernels_with_user_annotations, 0),
+        partial(BreakdownAnalysis.get_gpu_kernels_with_user_annotations, t, 0),
+        partial(analyzer.get_cuda_kernel_launch_stats, **quiet),
+        partial(CudaKernelAnalysis.cuda_kernel_launch_stats, t, **quiet),
+        partial(analyzer.get_frequent_cuda_kernel_sequences, "", str(tmp_path)),
+        partial(CudaKernelAnalysis.get_frequent_cuda_kernel_sequences, t, "", str(tmp_path)),
+        partial(analyzer.get_memory_bw_summary),
+        partial(TraceCounters.get_memory_bw_summary, t),
+        partial(analyzer.generate_trace_with_counters),
+        partial(analyzer.get_cupti_counter_data_with_operators),
+        partial(CuptiCounterAnalysis.get_counter_data_with_operators, t),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ask()
+        assert caught and {warning.filename for warning in caught} == {__file__}, ask

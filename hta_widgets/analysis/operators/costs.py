@@ -21,6 +21,7 @@ from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula,
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
+from hta_widgets.arrays import Bool, Float64, Int8, Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import numbered
 
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["SUMS", "Costs", "Known", "costs_under", "figures_of", "module_costs", "operator_costs"]
-
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 SUMS: Final = (
     "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",
@@ -48,6 +43,10 @@ calls with a formula; device_ns: of all. bounded: calls whose figures are bounds
 memory_roof_ns: time of the operations and of the traffic at the peaks; roof_ns: the longer one of each call;
 roofed_ns: device work of calls whose roofs are known.
 """
+(
+    _FLOPS, _COUNTED, _BYTES, _SIZED, _TIMED_FLOPS, _FLOPS_NS, _TIMED_BYTES, _BYTES_NS, _BOTH_FLOPS,
+    _BOTH_BYTES, _COVERED_NS, _DEVICE_NS, _BOUNDED, _COMPUTE_ROOF_NS, _MEMORY_ROOF_NS, _ROOF_NS, _ROOFED_NS,
+) = range(len(SUMS))  # fmt: skip
 
 
 # Only of these does it depend on the kernel which unit does the work.
@@ -266,7 +265,7 @@ def figures_of(known: Known, call: int, sums: Float64) -> bool:
         return False
     for column in range(len(sums)):
         sums[column] = known.inside[place, column] if place >= 0 else 0.0
-    sums[11] = time
+    sums[_DEVICE_NS] = time
     if known.group[call] >= 0:
         _evaluate(known, call, time, sums)
     return True
@@ -278,23 +277,24 @@ def _evaluate(known: Known, call: int, time: int, sums: Float64) -> None:
     group = known.group[call]
     flops, moved, bounded = known.figures[group, 0], known.figures[group, 1], known.figures[group, 2]
     if flops == flops:  # no NaN
-        sums[0], sums[1] = flops, 1
+        sums[_FLOPS], sums[_COUNTED] = flops, 1
         if time:
-            sums[4], sums[5] = flops, time
+            sums[_TIMED_FLOPS], sums[_FLOPS_NS] = flops, time
     if moved == moved:
-        sums[2], sums[3] = moved, 1
+        sums[_BYTES], sums[_SIZED] = moved, 1
         if time:
-            sums[6], sums[7] = moved, time
-    if sums[1] and sums[3]:
-        sums[8], sums[9] = flops, moved
-    sums[10], sums[12] = time, bounded
+            sums[_TIMED_BYTES], sums[_BYTES_NS] = moved, time
+    if sums[_COUNTED] and sums[_SIZED]:
+        sums[_BOTH_FLOPS], sums[_BOTH_BYTES] = flops, moved
+    sums[_COVERED_NS], sums[_BOUNDED] = time, bounded
     compute, memory = 0.0, 0.0
-    if sums[4]:
-        compute = sums[4] / known.speeds[known.unit[call]]
-    if sums[7]:
-        memory = sums[6] / known.bandwidth
-    if (sums[5] or sums[7]) and compute == compute and memory == memory:
-        sums[13], sums[14], sums[15], sums[16] = compute, memory, max(compute, memory), time
+    if sums[_TIMED_FLOPS]:
+        compute = sums[_TIMED_FLOPS] / known.speeds[known.unit[call]]
+    if sums[_BYTES_NS]:
+        memory = sums[_TIMED_BYTES] / known.bandwidth
+    if (sums[_FLOPS_NS] or sums[_BYTES_NS]) and compute == compute and memory == memory:
+        sums[_COMPUTE_ROOF_NS], sums[_MEMORY_ROOF_NS] = compute, memory
+        sums[_ROOF_NS], sums[_ROOFED_NS] = max(compute, memory), time
 
 
 @kernel

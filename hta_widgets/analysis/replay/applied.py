@@ -1,6 +1,6 @@
 """What each edit does to a plan: the edges that it scales, shortens or removes, the time that it cuts out.
 
-The functions have the names of those in `edits` that make the edits.
+The functions have the names, the arguments and their order of those in `edits` that make the edits.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.kernels.classes import kernel_class
@@ -28,6 +27,7 @@ from hta_widgets.analysis.replay.device_times import (
     hidden_by_compute,
     rows_of_edges,
 )
+from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_edges import COPY_SLACK
 from hta_widgets.analysis.replay.host_points import ALLOCATES
@@ -35,38 +35,9 @@ from hta_widgets.analysis.replay.places import always, inside, late_launches, ma
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.prefetching import send_ahead
 from hta_widgets.analysis.replay.streams import move
+from hta_widgets.arrays import Bool
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-
-Bool = npt.NDArray[np.bool_]
-
-__all__ = [
-    "COPIES",
-    "allocator",
-    "at_roof",
-    "batched_products",
-    "bus_bandwidth",
-    "copy_bandwidth",
-    "device",
-    "filled_device",
-    "full_waves",
-    "fused_attention",
-    "fused_optimizer",
-    "fused_pointwise",
-    "host",
-    "kernel_time",
-    "kernels",
-    "launches",
-    "no_recomputation",
-    "overlap",
-    "own_stream",
-    "padded_products",
-    "pauses",
-    "prefetch",
-    "prompt_communication",
-    "syncs",
-    "without",
-]
 
 LEFT_OF_OPTIMIZER = 0.1
 """Of the host's time in an optimizer that launches its work for all parameters at once."""
@@ -75,7 +46,7 @@ COPIES = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 COMPUTE = tuple(set(EventClass) - {*COPIES, EventClass.COMMUNICATION, EventClass.SYNC})
 
 
-def host(time: float, within: str | None, outside: str | None, exposed: bool, plan: Plan) -> None:
+def host(time: float, plan: Plan, *, within: str | None, outside: str | None, exposed: bool) -> None:
     if within is None and outside is None and not exposed:
         plan.scale_groups(_on_host, time)
         return
@@ -93,7 +64,7 @@ def launches(time: float, plan: Plan) -> None:
     plan.scale_groups(lambda group: group.launches, time)
 
 
-def syncs(call: str | None, within: str | None, plan: Plan) -> None:
+def syncs(plan: Plan, *, call: str | None, within: str | None) -> None:
     def waits(group: Group) -> bool:
         if group.kind not in (kinds.SYNC, kinds.COPY):
             return False
@@ -113,12 +84,12 @@ def _allocates(group: Group) -> bool:
     return bool(ALLOCATES.search(group.name))
 
 
-def without(name: str, keep_ns: int, plan: Plan) -> None:
-    for thread, when in spans(plan, name, keep_ns).items():
+def without(name: str, plan: Plan, *, keep_ns: int | None) -> None:
+    for thread, when in spans(plan, name, keep_ns or 0).items():
         plan.cut(thread, when)
 
 
-def pauses(before: str | None, longer_than_ns: int, plan: Plan) -> None:
+def pauses(plan: Plan, *, before: str | None, longer_than_ns: int) -> None:
     found, rank_trace = pauses_of(plan.rank_trace), plan.rank_trace
     named = np.array([before is None or matches(before, name) for name in rank_trace.names], np.bool_)
     long = found.when.end - found.when.start >= longer_than_ns
@@ -127,14 +98,18 @@ def pauses(before: str | None, longer_than_ns: int, plan: Plan) -> None:
         plan.cut(thread, when)
 
 
-def device(
-    share: float, classes: tuple[EventClass, ...], name: str | None, within: str | None, plan: Plan
+def kernels(
+    faster: float, plan: Plan, *, name: str | None, within: str | None, operation: str | None
 ) -> None:
-    _scale_device(share, plan, classes, name, within)
+    _scale_device(1.0 / faster, plan, COMPUTE, name, within, operation)
 
 
-def kernels(share: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
-    _scale_device(share, plan, COMPUTE, name, within, operation)
+def copies(faster: float, plan: Plan, *, name: str | None, within: str | None) -> None:
+    _scale_device(1.0 / faster, plan, COPIES, name, within)
+
+
+def communication(time: float, plan: Plan, *, name: str | None, within: str | None) -> None:
+    _scale_device(time, plan, (EventClass.COMMUNICATION,), name, within)
 
 
 def _scale_device(
@@ -151,7 +126,9 @@ def _scale_device(
         plan.scale(_device_edges(plan, classes, name, within, operation), share)
 
 
-def at_roof(reached: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
+def at_roof(
+    reached: float, plan: Plan, *, name: str | None, within: str | None, operation: str | None
+) -> None:
     rank_trace, rows = plan.rank_trace, rows_of_edges(plan)
     edges = _device_edges(plan, COMPUTE, name, within, operation)
     chosen = np.unique(rows[edges])
@@ -193,24 +170,24 @@ class _DeviceGroups:
         return self.operation is None or matches(self.operation, kernel_class(group.name).operation or "")
 
 
-def copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:
+def copy_bandwidth(gbps: float, plan: Plan, *, name: str | None, within: str | None) -> None:
     at_bandwidth(plan, _device_edges(plan, COPIES, name, within), gbps)
 
 
-def bus_bandwidth(gbps: float, name: str | None, plan: Plan) -> None:
+def bus_bandwidth(gbps: float, plan: Plan, *, name: str | None) -> None:
     at_bus_bandwidth(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None), gbps)
 
 
-def kernel_time(ns: int, name: str, within: str | None, plan: Plan) -> None:
+def kernel_time(ns: int, name: str, plan: Plan, *, within: str | None) -> None:
     chosen = _device_edges(plan, COMPUTE, name, within)
     plan.at_most(chosen, np.full(int(chosen.sum()), ns, np.int64))
 
 
-def overlap(name: str | None, plan: Plan) -> None:
+def overlap(plan: Plan, *, name: str | None) -> None:
     hidden_by_compute(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None))
 
 
-def own_stream(name: str, within: str | None, plan: Plan) -> None:
+def own_stream(name: str, plan: Plan, *, within: str | None) -> None:
     move(plan, _device_edges(plan, tuple(EventClass), name, within))
 
 
@@ -218,6 +195,10 @@ def fused_optimizer(name: str, plan: Plan) -> None:
     for thread, when in spans(plan, name).items():
         plan.cut(thread, when, LEFT_OF_OPTIMIZER)
     plan.scale(plan.edges(lambda group: group.launches) & inside(plan, name), 0.0)
+
+
+def graphs(plan: Plan, *, at_least: int, shorter_than_ns: int) -> None:
+    fuse(plan, at_least, shorter_than_ns)
 
 
 def fused_attention(plan: Plan) -> None:
@@ -240,15 +221,15 @@ def filled_device(plan: Plan) -> None:
     each_at_most(plan, *filled_ns(plan.rank_trace))
 
 
-def fused_pointwise(kernels: str | None, plan: Plan) -> None:
+def fused_pointwise(plan: Plan, *, kernels: str | None) -> None:
     each_at_most(plan, *chained_ns(plan.rank_trace, kernels))
 
 
-def prefetch(units: int, phase: str | None, plan: Plan) -> None:
+def prefetch(units: int, plan: Plan, *, phase: str | None) -> None:
     send_ahead(plan, units, phase)
 
 
-def prompt_communication(name: str | None, plan: Plan) -> None:
+def prompt_communication(plan: Plan, *, name: str | None) -> None:
     graph, target = plan.graph, plan.graph.target
     launch = graph.kind == kinds.LAUNCH
     chosen, known, launched = np.zeros((3, len(graph.time)), np.bool_)

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from functools import partial
 
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.job import buckets, changes
 from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.edit import Edit
-from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.places import STEP
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD
-from hta_widgets.trace.classify import EventClass
 
 __all__ = [
     "Edit",
@@ -88,10 +87,9 @@ def host(
     Raises:
         ValueError: the factor is negative or no number.
     """
-    time = _factor(time)
-    expression = _said("host", time, within=within, outside=outside, exposed=exposed or None)
-    return Edit(
-        expression, time == 0 and not exposed, partial(applied.host, time, within, outside, bool(exposed))
+    free = time == 0 and not exposed
+    return _edit(
+        applied.host, _factor(time), within=within, outside=outside, exposed=bool(exposed), bound=free
     )
 
 
@@ -104,8 +102,7 @@ def launches(time: float = 0.0) -> Edit:
     Raises:
         ValueError: the factor is negative or no number.
     """
-    time = _factor(time)
-    return Edit(_said("launches", time), time == 0, partial(applied.launches, time))
+    return _edit(applied.launches, _factor(time), bound=time == 0)
 
 
 def syncs(call: str | None = None, within: str | None = None) -> Edit:
@@ -118,12 +115,12 @@ def syncs(call: str | None = None, within: str | None = None) -> Edit:
             (``*DeviceSynchronize``), with which programs take their time.
         within: only inside operators, annotations and Python functions of this name.
     """
-    return Edit(_said("syncs", call=call, within=within), True, partial(applied.syncs, call, within))
+    return _edit(applied.syncs, call=call, within=within, bound=True)
 
 
 def allocator() -> Edit:
     """Calls that allocate or free device memory take no time and wait for nothing: a caching allocator."""
-    return Edit(_said("allocator"), False, applied.allocator)
+    return _edit(applied.allocator)
 
 
 def without(name: str, keep_ns: int = 0) -> Edit:
@@ -140,9 +137,7 @@ def without(name: str, keep_ns: int = 0) -> Edit:
     """
     if keep_ns < 0:
         raise ValueError(f"keep_ns must not be negative, it is {keep_ns}")
-    keep_ns = int(keep_ns)
-    expression = _said("without", name, keep_ns=keep_ns or None)
-    return Edit(expression, False, partial(applied.without, name, keep_ns))
+    return _edit(applied.without, name, keep_ns=int(keep_ns) or None)
 
 
 def pauses(before: str | None = None, longer_than_ns: int = 1_000_000) -> Edit:
@@ -160,8 +155,7 @@ def pauses(before: str | None = None, longer_than_ns: int = 1_000_000) -> Edit:
     longer_than_ns = int(longer_than_ns)
     if longer_than_ns < LEAST_NS:
         raise ValueError(f"longer_than_ns must be at least {LEAST_NS:,}, it is {longer_than_ns}")
-    expression = _said("pauses", before=before, longer_than_ns=longer_than_ns)
-    return Edit(expression, False, partial(applied.pauses, before, longer_than_ns))
+    return _edit(applied.pauses, before=before, longer_than_ns=longer_than_ns)
 
 
 def kernels(
@@ -179,9 +173,10 @@ def kernels(
     Raises:
         ValueError: `faster` is not above 0.
     """
-    share = _share(faster)
-    expression = _said("kernels", float(faster), name=name, within=within, operation=operation)
-    return Edit(expression, share == 0, partial(applied.kernels, share, name, within, operation))
+    faster = _faster(faster)
+    return _edit(
+        applied.kernels, faster, name=name, within=within, operation=operation, bound=faster == math.inf
+    )
 
 
 def at_roof(
@@ -203,8 +198,7 @@ def at_roof(
     """
     if not 0 < reached <= 1:
         raise ValueError(f"reached is a share of the peaks, above 0 and at most 1, not {reached}")
-    expression = _said("at_roof", float(reached), name=name, within=within, operation=operation)
-    return Edit(expression, True, partial(applied.at_roof, reached, name, within, operation))
+    return _edit(applied.at_roof, float(reached), name=name, within=within, operation=operation, bound=True)
 
 
 def copies(faster: float, name: str | None = None, within: str | None = None) -> Edit:
@@ -218,9 +212,8 @@ def copies(faster: float, name: str | None = None, within: str | None = None) ->
     Raises:
         ValueError: `faster` is not above 0.
     """
-    share = _share(faster)
-    expression = _said("copies", float(faster), name=name, within=within)
-    return Edit(expression, share == 0, partial(applied.device, share, applied.COPIES, name, within))
+    faster = _faster(faster)
+    return _edit(applied.copies, faster, name=name, within=within, bound=faster == math.inf)
 
 
 def communication(time: float = 0.0, name: str | None = None, within: str | None = None) -> Edit:
@@ -236,9 +229,7 @@ def communication(time: float = 0.0, name: str | None = None, within: str | None
     Raises:
         ValueError: the factor is negative or no number.
     """
-    time = _factor(time)
-    apply = partial(applied.device, time, (EventClass.COMMUNICATION,), name, within)
-    return Edit(_said("communication", time, name=name, within=within), time == 0, apply)
+    return _edit(applied.communication, _factor(time), name=name, within=within, bound=time == 0)
 
 
 def copy_bandwidth(gbps: float, name: str | None = None, within: str | None = None) -> Edit:
@@ -252,9 +243,7 @@ def copy_bandwidth(gbps: float, name: str | None = None, within: str | None = No
     Raises:
         ValueError: the bandwidth is not above 0.
     """
-    gbps = _bandwidth(gbps)
-    expression = _said("copy_bandwidth", gbps, name=name, within=within)
-    return Edit(expression, False, partial(applied.copy_bandwidth, gbps, name, within))
+    return _edit(applied.copy_bandwidth, _bandwidth(gbps), name=name, within=within)
 
 
 def bus_bandwidth(gbps: float, name: str | None = None) -> Edit:
@@ -270,8 +259,7 @@ def bus_bandwidth(gbps: float, name: str | None = None) -> Edit:
     Raises:
         ValueError: the bandwidth is not above 0.
     """
-    gbps = _bandwidth(gbps)
-    return Edit(_said("bus_bandwidth", gbps, name=name), True, partial(applied.bus_bandwidth, gbps, name))
+    return _edit(applied.bus_bandwidth, _bandwidth(gbps), name=name, bound=True)
 
 
 def kernel_time(ns: int, name: str, within: str | None = None) -> Edit:
@@ -287,8 +275,7 @@ def kernel_time(ns: int, name: str, within: str | None = None) -> Edit:
     """
     if ns < 0:
         raise ValueError(f"ns must not be negative, it is {ns}")
-    expression = _said("kernel_time", int(ns), name, within=within)
-    return Edit(expression, ns == 0, partial(applied.kernel_time, int(ns), name, within))
+    return _edit(applied.kernel_time, int(ns), name, within=within, bound=ns == 0)
 
 
 def overlap(name: str | None = None) -> Edit:
@@ -301,7 +288,7 @@ def overlap(name: str | None = None) -> Edit:
     Args:
         name: only kernels of this name.
     """
-    return Edit(_said("overlap", name=name), True, partial(applied.overlap, name))
+    return _edit(applied.overlap, name=name, bound=True)
 
 
 def own_stream(name: str, within: str | None = None) -> Edit:
@@ -314,8 +301,7 @@ def own_stream(name: str, within: str | None = None) -> Edit:
         name: of the device work.
         within: only what is launched inside operators, annotations and Python functions of this name.
     """
-    expression = _said("own_stream", name, within=within)
-    return Edit(expression, True, partial(applied.own_stream, name, within))
+    return _edit(applied.own_stream, name, within=within, bound=True)
 
 
 def prompt_communication(name: str | None = None) -> Edit:
@@ -327,7 +313,7 @@ def prompt_communication(name: str | None = None) -> Edit:
     Args:
         name: only kernels of this name.
     """
-    return Edit(_said("prompt_communication", name=name), True, partial(applied.prompt_communication, name))
+    return _edit(applied.prompt_communication, name=name, bound=True)
 
 
 def prefetch(units: int = 1, phase: str | None = None) -> Edit:
@@ -351,8 +337,7 @@ def prefetch(units: int = 1, phase: str | None = None) -> Edit:
         raise ValueError(f"units must be 1 or more, not {units!r}")
     if phase not in (None, FORWARD, BACKWARD):
         raise ValueError(f"phase must be {FORWARD!r}, {BACKWARD!r} or None, not {phase!r}")
-    expression = _said("prefetch", int(units), phase=phase)
-    return Edit(expression, True, partial(applied.prefetch, int(units), phase))
+    return _edit(applied.prefetch, int(units), phase=phase, bound=True)
 
 
 def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
@@ -364,7 +349,7 @@ def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
     Args:
         name: of its annotation.
     """
-    return Edit(_said("fused_optimizer", name), True, partial(applied.fused_optimizer, name))
+    return _edit(applied.fused_optimizer, name, bound=True)
 
 
 def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
@@ -376,8 +361,7 @@ def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
         at_least: launches of a run that is worth a graph.
         shorter_than_ns: a longer kernel ends a run.
     """
-    expression = _said("graphs", at_least=at_least, shorter_than_ns=shorter_than_ns)
-    return Edit(expression, True, partial(fuse, at_least=at_least, shorter_than_ns=shorter_than_ns))
+    return _edit(applied.graphs, at_least=at_least, shorter_than_ns=shorter_than_ns, bound=True)
 
 
 def fused_attention() -> Edit:
@@ -386,7 +370,7 @@ def fused_attention() -> Edit:
     It takes the time of its operations at half the peak of its unit, or of its bytes at that of memory, and
     no less than 5 us. What a library reaches depends on the shapes and the device: this is a bound.
     """
-    return Edit(_said("fused_attention"), True, applied.fused_attention)
+    return _edit(applied.fused_attention, bound=True)
 
 
 def fused_pointwise(kernels: str | None = None) -> Edit:
@@ -399,8 +383,7 @@ def fused_pointwise(kernels: str | None = None) -> Edit:
         kernels: only chains of just these kernels, their names joined with ``|``, as `fusion_candidates`
             lists them.
     """
-    expression = _said("fused_pointwise", kernels=kernels)
-    return Edit(expression, True, partial(applied.fused_pointwise, kernels))
+    return _edit(applied.fused_pointwise, kernels=kernels, bound=True)
 
 
 def no_recomputation() -> Edit:
@@ -408,7 +391,7 @@ def no_recomputation() -> Edit:
 
     That takes memory, which may not be there: this is a bound.
     """
-    return Edit(_said("no_recomputation"), True, applied.no_recomputation)
+    return _edit(applied.no_recomputation, bound=True)
 
 
 def padded_products() -> Edit:
@@ -417,7 +400,7 @@ def padded_products() -> Edit:
     They take the time of their padded operations at half the peak of their unit, or of their bytes at that of
     memory. What a library reaches depends on the sizes: this is a bound.
     """
-    return Edit(_said("padded_products"), True, applied.padded_products)
+    return _edit(applied.padded_products, bound=True)
 
 
 def batched_products() -> Edit:
@@ -426,7 +409,7 @@ def batched_products() -> Edit:
     They take the time of their operations at half the peak of their unit, or of their bytes at that of
     memory. Which of them can be one is for the program to say: this is a bound.
     """
-    return Edit(_said("batched_products"), True, applied.batched_products)
+    return _edit(applied.batched_products, bound=True)
 
 
 def full_waves() -> Edit:
@@ -435,7 +418,7 @@ def full_waves() -> Edit:
     No less than their operations at half the peak of their unit, or their bytes at that of memory. Blocks of
     a wave that is not full may run faster: this is a bound.
     """
-    return Edit(_said("full_waves"), True, applied.full_waves)
+    return _edit(applied.full_waves, bound=True)
 
 
 def filled_device() -> Edit:
@@ -444,12 +427,12 @@ def filled_device() -> Edit:
     No less than their operations at half the peak of their unit, or their bytes at that of memory. More warps
     may bring less: this is a bound.
     """
-    return Edit(_said("filled_device"), True, applied.filled_device)
+    return _edit(applied.filled_device, bound=True)
 
 
 def no_stragglers() -> Edit:
     """No rank is slow: every operation of the job takes its ideal time, as `slowdown` defines it."""
-    return Edit(_said("no_stragglers"), across=changes.no_stragglers)
+    return Edit(_stated("no_stragglers"), across=changes.no_stragglers)
 
 
 def median_rank(rank: int) -> Edit:
@@ -462,7 +445,7 @@ def median_rank(rank: int) -> Edit:
     Args:
         rank: its number in the job.
     """
-    return Edit(_said("median_rank", int(rank)), across=partial(changes.median_rank, rank=int(rank)))
+    return Edit(_stated("median_rank", int(rank)), across=partial(changes.median_rank, rank=int(rank)))
 
 
 def even_operations(name: str) -> Edit:
@@ -472,7 +455,7 @@ def even_operations(name: str) -> Edit:
     Args:
         name: of kernels, or of collectives: ``all_reduce``, as `collectives` names them.
     """
-    return Edit(_said("even_operations", name), across=partial(changes.even_operations, name=name))
+    return Edit(_stated("even_operations", name), across=partial(changes.even_operations, name=name))
 
 
 def faster_links(faster: float, name: str | None = None) -> Edit:
@@ -485,9 +468,9 @@ def faster_links(faster: float, name: str | None = None) -> Edit:
     Raises:
         ValueError: `faster` is not above 0.
     """
-    share = _share(faster)
-    expression = _said("faster_links", float(faster), name=name)
-    return Edit(expression, share == 0, across=partial(changes.faster_links, share=share, name=name))
+    faster = _faster(faster)
+    change = partial(changes.faster_links, share=1.0 / faster, name=name)
+    return Edit(_stated("faster_links", faster, name=name), faster == math.inf, across=change)
 
 
 def microbatches(count: int, same_size: bool = False) -> Edit:
@@ -510,7 +493,7 @@ def microbatches(count: int, same_size: bool = False) -> Edit:
     if count < 2:
         raise ValueError(f"count must be 2 or more, not {count!r}")
     change = partial(changes.microbatches, count=int(count), same_size=bool(same_size))
-    expression = _said("microbatches", int(count), **({"same_size": True} if same_size else {}))
+    expression = _stated("microbatches", int(count), same_size=bool(same_size))
     return Edit(expression, across=change)
 
 
@@ -533,13 +516,21 @@ def larger_buckets(most_bytes: int, name: str = "allreduce") -> Edit:
     if not most_bytes > 0:
         raise ValueError(f"most_bytes must be more than 0, not {most_bytes!r}")
     change = partial(buckets.larger_buckets, most_bytes=int(most_bytes), name=name)
-    expression = _said("larger_buckets", int(most_bytes), **({} if name == "allreduce" else {"name": name}))
+    expression = _stated("larger_buckets", int(most_bytes), **({} if name == "allreduce" else {"name": name}))
     return Edit(expression, across=change)
 
 
-def _said(function: str, *values: object, **named: object) -> str:
+def _edit(change: Callable[..., None], *values: object, bound: bool = False, **named: object) -> Edit:
+    """The edit that `applied` has a function of the same name and arguments for."""
+    return Edit(_stated(change.__name__, *values, **named), bound, partial(change, *values, **named))
+
+
+def _stated(function: str, *values: object, **named: object) -> str:
+    """The call that makes an edit; of arguments by name those that are not None or False."""
     parts = [_value(value) for value in values]
-    parts += [f"{name}={_value(value)}" for name, value in named.items() if value is not None]
+    parts += [
+        f"{name}={_value(value)}" for name, value in named.items() if value is not None and value is not False
+    ]
     return f"edits.{function}({', '.join(parts)})"
 
 
@@ -559,7 +550,7 @@ def _bandwidth(gbps: float) -> float:
     return float(gbps)
 
 
-def _share(faster: float) -> float:
+def _faster(faster: float) -> float:
     if not faster > 0:
         raise ValueError(f"faster must be more than 0, not {faster!r}")
-    return 1.0 / faster
+    return float(faster)

@@ -7,8 +7,6 @@ from math import isfinite, log10
 
 from hta_widgets.formatting import Unit, capitalised, column_format
 
-__all__ = ["AxisUnit", "axis_unit", "in_words"]
-
 
 @dataclass(frozen=True)
 class AxisUnit:

@@ -14,8 +14,6 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.palette import colour
 
-__all__ = ["bars"]
-
 _MOST_PIECES = 2000
 
 

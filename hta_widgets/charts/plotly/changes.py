@@ -16,8 +16,6 @@ from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import LIGHT, colour
 
-__all__ = ["changes", "waterfall"]
-
 _SHOWN = 20
 # Of one hue each, as far apart for colour-blind readers as the classes of time whose colours they are.
 _MORE, _LESS = LIGHT["communication"], LIGHT["compute"]

@@ -10,8 +10,6 @@ from hta_widgets.charts.plotly.axis_unit import axis_unit
 from hta_widgets.charts.spec import Contour
 from hta_widgets.palette import colour
 
-__all__ = ["contour"]
-
 
 def contour(chart: Contour, frame: pd.DataFrame) -> go.Figure:
     """Shares of the whole as filled contours; of several ranks the time is that of all together."""

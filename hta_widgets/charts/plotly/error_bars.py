@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-__all__ = ["error_bars"]
-
 
 def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, scale: float) -> dict[str, object]:
     """From `low` to `high`, around the value; absent bounds draw nothing."""

@@ -23,8 +23,6 @@ from hta_widgets.charts.plotly.spread import spread
 from hta_widgets.charts.plotly.stack import stack
 from hta_widgets.charts.plotly.table import table
 
-__all__ = ["figure"]
-
 _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Bars: bars,
     spec.Changes: changes,

@@ -10,8 +10,6 @@ from hta_widgets.charts.spec import Flame
 from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import colour
 
-__all__ = ["flame"]
-
 _MOST_NODES = 5000
 _LEVELS = 10  # shown at once: a click goes deeper
 

@@ -10,8 +10,6 @@ from hta_widgets.charts.plotly.text import axis, row_details
 from hta_widgets.charts.spec import Heat
 from hta_widgets.palette import colour
 
-__all__ = ["heat"]
-
 _LEAST_SPAN = 0.1  # of the least value, as `Heat.contrast` documents
 
 

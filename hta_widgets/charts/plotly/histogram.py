@@ -13,8 +13,6 @@ from hta_widgets.charts.plotly.text import axis
 from hta_widgets.charts.spec import Histogram
 from hta_widgets.palette import colour
 
-__all__ = ["histogram"]
-
 _BINS = 60
 
 

@@ -13,8 +13,6 @@ from hta_widgets.charts.plotly.text import axis, plain
 from hta_widgets.charts.spec import Lines
 from hta_widgets.palette import colour
 
-__all__ = ["lines"]
-
 
 def lines(chart: Lines, frame: pd.DataFrame) -> go.Figure:
     """A stepped line for each combination of `by`, each in a colour of its own where there are several."""

@@ -10,8 +10,6 @@ from hta_widgets.charts.plotly.text import plain
 from hta_widgets.charts.roofline_rows import over_ranks
 from hta_widgets.charts.spec import Roofline
 
-__all__ = ["roofline"]
-
 _LEAST, _LARGEST = 6.0, 40.0  # diameter of a mark
 _LONGEST_NAME = 120
 _MARGIN = 4.0  # how far the ceilings reach beyond the outermost marks

@@ -10,8 +10,6 @@ from hta_widgets.charts.plotly.text import plain, row_details
 from hta_widgets.charts.spec import Savings
 from hta_widgets.palette import colour
 
-__all__ = ["savings"]
-
 _ALL = "together"
 
 

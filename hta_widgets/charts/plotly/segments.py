@@ -11,8 +11,6 @@ from hta_widgets.charts.plotly.stack import fill
 from hta_widgets.charts.plotly.text import axis, plain
 from hta_widgets.charts.spec import Segments
 
-__all__ = ["segments"]
-
 _LONGEST_NAME = 120
 
 

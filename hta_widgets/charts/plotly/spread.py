@@ -13,8 +13,6 @@ from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import colour
 
-__all__ = ["spread"]
-
 _SHOWN = 20
 
 

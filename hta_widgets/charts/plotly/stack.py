@@ -13,8 +13,6 @@ from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.charts.stacked import stacked
 from hta_widgets.palette import colour
 
-__all__ = ["fill", "stack"]
-
 
 def stack(chart: Stack, frame: pd.DataFrame) -> go.Figure:
     """A bar per whole; on hover the exact time of a part, and its share of the whole and of the window."""

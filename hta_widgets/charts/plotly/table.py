@@ -11,8 +11,6 @@ from hta_widgets.charts.plotly.text import plain
 from hta_widgets.charts.spec import Table
 from hta_widgets.formatting import column_format
 
-__all__ = ["table"]
-
 
 def table(chart: Table, frame: pd.DataFrame) -> go.Figure:
     """All columns and rows, with those of `across` side by side."""

@@ -11,8 +11,6 @@ import pandas as pd
 from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
 from hta_widgets.visible import visible
 
-__all__ = ["axis", "plain", "row_details", "wrapped"]
-
 _LINE, _MOST_LINES = 90, 12
 _LONGEST = 2000  # characters: what is longer would be cut anyway
 

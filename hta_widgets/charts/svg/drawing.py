@@ -9,8 +9,6 @@ from itertools import groupby
 from hta_widgets.short_paths import shorten
 from hta_widgets.visible import visible
 
-__all__ = ["LINE", "MUTED", "TEXT", "Drawing"]
-
 TEXT, MUTED, LINE = "#1c1e21", "#5f6368", "#d7dade"
 _IN_XML = str.maketrans("\t\n\ufffe\uffff", "  ��")
 _EM = 0.58  # mean width of a character, as a share of the size: text is not measured here

@@ -17,8 +17,6 @@ from hta_widgets.palette import LIGHT
 from hta_widgets.short_paths import shorten
 from hta_widgets.visible import visible
 
-__all__ = ["Bar", "Found", "Overview", "PanelPicture", "Picture"]
-
 WIDTH = 960
 _LEFT, _RIGHT = 16, WIDTH - 16
 _MOST_BARS = 8

@@ -9,8 +9,6 @@ from hta_widgets.charts.svg.drawing import LINE, MUTED, TEXT, Drawing
 from hta_widgets.formatting import duration, signed
 from hta_widgets.palette import LIGHT
 
-__all__ = ["Fall", "Step", "draw_waterfall"]
-
 _MOST_FALLS = 8
 _ROW, _BAR = 18, 10
 _LABEL, _VALUE, _CERTAINTY = 200, 80, 90

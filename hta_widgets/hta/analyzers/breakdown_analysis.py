@@ -12,11 +12,10 @@ import pandas as pd
 
 from hta_widgets.hta.methods import annotations as user_annotations
 from hta_widgets.hta.methods import breakdowns, idle, kernels
+from hta_widgets.hta.methods.conventions import of_trace
 
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
-
-__all__ = ["BreakdownAnalysis"]
 
 
 class BreakdownAnalysis:
@@ -37,39 +36,9 @@ class BreakdownAnalysis:
             t.job, visualize, duration_ratio, num_kernels, include_memory_kernels, image_renderer
         )
 
-    @classmethod
-    def get_gpu_kernels_with_user_annotations(
-        cls, t: Trace, rank: int, expand_names: bool = True, shorten_names: bool = True
-    ) -> pd.DataFrame | None:
-        """As `TraceAnalysis.get_gpu_kernels_with_user_annotations`."""
-        return user_annotations.gpu_kernels_with_user_annotations(t, rank, expand_names, shorten_names)
-
-    @classmethod
-    def get_gpu_user_annotation_breakdown(
-        cls,
-        t: Trace,
-        use_gpu_annotation: bool = True,
-        visualize: bool = True,
-        duration_ratio: float = 0.8,
-        num_kernels: int = 1000,
-        allowlist_patterns: list[str] | None = None,
-        image_renderer: str | None = None,
-    ) -> pd.DataFrame | None:
-        """As `TraceAnalysis.get_gpu_user_annotation_breakdown`."""
-        return user_annotations.gpu_user_annotation_breakdown(
-            t.job,
-            use_gpu_annotation,
-            visualize,
-            duration_ratio,
-            num_kernels,
-            allowlist_patterns,
-            image_renderer,
-        )
-
-    @classmethod
-    def get_temporal_breakdown(cls, t: Trace, visualize: bool = True) -> pd.DataFrame:
-        """As `TraceAnalysis.get_temporal_breakdown`."""
-        return breakdowns.temporal_breakdown(t.job, visualize)
+    get_gpu_kernels_with_user_annotations = staticmethod(user_annotations.gpu_kernels_with_user_annotations)
+    get_gpu_user_annotation_breakdown = staticmethod(of_trace(user_annotations.gpu_user_annotation_breakdown))
+    get_temporal_breakdown = staticmethod(of_trace(breakdowns.temporal_breakdown))
 
     @classmethod
     def get_idle_time_breakdown(

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hta_widgets.errors import RECORD_DEVICE, MissingDataError, MissingDataWarning
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.hta.analyzers.critical_path.archive import restore
 from hta_widgets.hta.analyzers.critical_path.build import build
 from hta_widgets.hta.analyzers.critical_path.clip import clip, instances_window
@@ -18,7 +17,7 @@ from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
 from hta_widgets.hta.analyzers.critical_path.model import BoundType, CPEdge, CPEdgeType, CPNode
 from hta_widgets.hta.analyzers.critical_path.overlay import DEFAULT_EDGE_TYPES_IN_VIZ, write_overlay
 from hta_widgets.hta.configs import env_options
-from hta_widgets.hta.methods.conventions import or_else
+from hta_widgets.hta.methods.conventions import or_none, warn
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -112,11 +111,7 @@ class CriticalPathAnalysis:
         return str(target)
 
 
-def _nothing() -> tuple[CPGraph, bool] | None:
-    return None
-
-
-@or_else(_nothing)
+@or_none
 def _analyse(
     t: Trace,
     rank: int,
@@ -149,12 +144,10 @@ def _analyse(
             "no device event has a launching call with the same correlation id",
         )
     if not (rank_trace.event_class == EventClass.SYNC).any():
-        warnings.warn(
+        warn(
             "the trace has no cuda_sync events, so the graph has no edges from the device to calls that wait "
             "for it. Record with experimental_config=torch._C._profiler._ExperimentalConfig("
-            "enable_cuda_sync_events=True).",
-            MissingDataWarning,
-            stacklevel=4,
+            "enable_cuda_sync_events=True)."
         )
     strict = env_options.critical_path_strict_negative_weight_check()
     causal = env_options.critical_path_add_zero_weight_launch_edges()

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.hta.methods import launches, sequences
-from hta_widgets.hta.methods.conventions import show
+from hta_widgets.hta.methods.conventions import of_trace, show
 
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
-
-__all__ = ["CudaKernelAnalysis"]
 
 
 class CudaKernelAnalysis:
@@ -45,20 +43,7 @@ class CudaKernelAnalysis:
         """As `TraceAnalysis.get_aten_op_kernels_and_delay`."""
         return launches.aten_op_kernels_and_delay(trace.job, ranks, sort_by)
 
-    @classmethod
-    def cuda_kernel_launch_stats(
-        cls,
-        t: Trace,
-        ranks: list[int] | None = None,
-        runtime_cutoff: int = 50,
-        launch_delay_cutoff: int = 100,
-        include_memory_events: bool = True,
-        visualize: bool = True,
-    ) -> dict[int, pd.DataFrame]:
-        """As `TraceAnalysis.get_cuda_kernel_launch_stats`."""
-        return launches.cuda_kernel_launch_stats(
-            t.job, ranks, runtime_cutoff, launch_delay_cutoff, include_memory_events, visualize
-        )
+    cuda_kernel_launch_stats = staticmethod(of_trace(launches.cuda_kernel_launch_stats))
 
     @classmethod
     def visualize_aten_op_kernels_and_overhead(cls, rank: int, df: pd.DataFrame) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters
-from hta_widgets.errors import MissingDataWarning
 from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.common.trace_call_graph import CallGraph
-from hta_widgets.hta.methods.conventions import chosen_ranks, or_else
+from hta_widgets.hta.methods.conventions import chosen_ranks, or_else, warn
 from hta_widgets.trace.scope import Scope
 
 __all__ = [
@@ -47,8 +45,7 @@ def cupti_counter_data_with_operators(t: Trace, ranks: Iterable[int] | None = No
         if not len(found):
             continue
         if (found["launch_event_id"] < 0).any():
-            text = f"rank {rank}: {len(found)} measured kernels, but another number of kernel launches"
-            warnings.warn(text, MissingDataWarning, stacklevel=4)
+            warn(f"rank {rank}: {len(found)} measured kernels, but another number of kernel launches")
             continue
         frames.append(_as_hta(t, rank, found))
     return frames
@@ -73,8 +70,4 @@ def _as_hta(t: Trace, rank: int, found: pd.DataFrame) -> pd.DataFrame:
 class CuptiCounterAnalysis:
     """HTA's class of the same name."""
 
-    @classmethod
-    def get_counter_data_with_operators(
-        cls, t: Trace, ranks: Iterable[int] | None = None
-    ) -> list[pd.DataFrame]:
-        return cupti_counter_data_with_operators(t, ranks)
+    get_counter_data_with_operators = staticmethod(cupti_counter_data_with_operators)

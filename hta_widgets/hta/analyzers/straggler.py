@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
     from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 
-__all__ = [
-    "counts",
-    "extract_iteration_info",
-    "find_stragglers_with_late_start_comm_kernels",
-    "straggler_figures",
-]
-
 _SHORT_US = 2000.0
 """HTA draws kernels at least this long, or they would be too thin to see."""
 _PER_PANEL = 300

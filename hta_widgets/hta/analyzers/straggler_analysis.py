@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["StragglerAnalysis", "find_stragglers_with_late_start_comm_kernels", "potential_stragglers"]
 
 
-def _nobody() -> list[int]:
-    return []
-
-
-@or_else(_nobody)
+@or_else(list[int])
 def potential_stragglers(
     t: Trace,
     profiler_steps: list[int] | None = None,
@@ -37,16 +33,7 @@ def potential_stragglers(
     visualize: bool = False,
     straggler_identification_impl: Callable[..., pd.Series] = find_stragglers_with_late_start_comm_kernels,
 ) -> list[int]:
-    """The ranks that delay the others most, the worst first.
-
-    Args:
-        t: the job.
-        profiler_steps: steps to look at; those that do not exist are ignored. None: all.
-        num_candidates: how many ranks to name, at least 1; ties go to the lower rank.
-        visualize: show HTA's figures.
-        straggler_identification_impl: `(frame, symbol_table, num_candidates, visualize) -> Series`, rank ->
-            how much of a straggler it is. The frame holds the events of all ranks in these steps with
-            HTA's columns after rank and idx.
+    """As `TraceAnalysis.get_potential_stragglers`; ties go to the lower rank.
 
     Raises:
         NoSuchStepError: none of the steps exists, or none was recorded; a ValueError, as HTA's is.

@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
+from hta_widgets.arrays import Bool, Int64
+from hta_widgets.hta.common.event_links import get_cpu_gpu_correlation
 from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 from hta_widgets.hta.common.types import DeviceType
 from hta_widgets.hta.methods.conventions import microseconds
 from hta_widgets.trace.classify import CATEGORIES, EventClass, category_of, classify_events
-
-__all__ = ["CallForest", "CallStackNode", "kernel_links", "root_id"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Of calls with equal times the caller is the one that usually calls; then the order of the file.
 _CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.ANNOTATION: 1, EventClass.HOST_OP: 2, EventClass.RUNTIME: 3}
@@ -163,13 +159,7 @@ class CallForest:
 
 def kernel_links(df: pd.DataFrame) -> pd.DataFrame:
     """gpu_index and cpu_index of each device row whose launch is in the frame. Stream 0 is a stream."""
-    linked = df[df["stream"].ge(0) & df["index_correlation"].ge(0)]
-    links = pd.DataFrame(
-        {
-            "gpu_index": linked["index"].to_numpy(np.int64),
-            "cpu_index": linked["index_correlation"].to_numpy(np.int64),
-        }
-    )
+    links = get_cpu_gpu_correlation(df).astype(np.int64)
     if "correlation" in df:
         # A frame of HTA says 0 both for event 0 and for a partner that is not there.
         ids = df.set_index("index")["correlation"]

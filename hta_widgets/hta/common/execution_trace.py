@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "EXECUTION_TRACE_SUPPORTED_EVENTS",
-    "ExecutionTrace",
-    "Node",
-    "add_et_column",
-    "correlate_execution_trace",
-    "load_execution_trace",
-]
-
 EXECUTION_TRACE_SUPPORTED_EVENTS = ["cpu_op", "user_annotation"]
 # Nodes of the recording itself: they stand for no event.
 _BOOKKEEPING = ("execution_trace|thread", "execution_trace|process")

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.hta.common.trace_symbol_table import texts
 from hta_widgets.hta.configs.default_values import AttributeSpec, ValueType
 from hta_widgets.hta.methods.conventions import microseconds
@@ -22,9 +23,6 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL, Column, Kind
 from hta_widgets.trace.reader.table import EventTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 EVENT_COLUMNS = ("index", "cat", "name", "pid", "tid", "ts", "dur", "end")
 LINK_COLUMNS = ("index_correlation", "iteration")

@@ -25,20 +25,6 @@ from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.head import HeadSearch
 
-__all__ = [
-    "MetaData",
-    "MetaDataKey",
-    "configured_frame",
-    "get_default_trace_parsing_backend",
-    "infer_gpu_type",
-    "metadata_of",
-    "parse_metadata_ijson",
-    "parse_trace_dataframe",
-    "parse_trace_dict",
-    "round_down_time_stamps",
-    "set_default_trace_parsing_backend",
-]
-
 MetaData = dict[str, Any]
 
 # A call that only the runtime of one kind of device has.

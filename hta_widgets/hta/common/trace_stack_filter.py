@@ -102,31 +102,33 @@ class OperatorFilter(Filter):
         return same & (around if self.method is OperatorFilterMethod.Ancestors else around | under)
 
 
-class UnderOperatorFilter(OperatorFilter):
+class _NearOperator(OperatorFilter):
+    """An `OperatorFilter` that is one by its class."""
+
+    where: OperatorFilterMethod
+
+    def __init__(
+        self, op_name: str, position: int, include_gpu_kernels: bool = False, name_column: str | None = None
+    ) -> None:
+        super().__init__(op_name, position, self.where, include_gpu_kernels, name_column)
+
+
+class UnderOperatorFilter(_NearOperator):
     """Events that start and end within an operator."""
 
-    def __init__(
-        self, op_name: str, position: int, include_gpu_kernels: bool = False, name_column: str | None = None
-    ) -> None:
-        super().__init__(op_name, position, OperatorFilterMethod.Under, include_gpu_kernels, name_column)
+    where = OperatorFilterMethod.Under
 
 
-class AfterOperatorFilter(OperatorFilter):
+class AfterOperatorFilter(_NearOperator):
     """Events that start at or after an operator's end."""
 
-    def __init__(
-        self, op_name: str, position: int, include_gpu_kernels: bool = False, name_column: str | None = None
-    ) -> None:
-        super().__init__(op_name, position, OperatorFilterMethod.After, include_gpu_kernels, name_column)
+    where = OperatorFilterMethod.After
 
 
-class BeforeOperatorFilter(OperatorFilter):
+class BeforeOperatorFilter(_NearOperator):
     """Events that end at or before an operator's start."""
 
-    def __init__(
-        self, op_name: str, position: int, include_gpu_kernels: bool = False, name_column: str | None = None
-    ) -> None:
-        super().__init__(op_name, position, OperatorFilterMethod.Before, include_gpu_kernels, name_column)
+    where = OperatorFilterMethod.Before
 
 
 class CombinedOperatorFilter(Filter):

@@ -12,14 +12,12 @@ import pandas as pd
 from hta_widgets.analysis.annotations.kernels import annotated_kernels
 from hta_widgets.analysis.annotations.regions import annotation_moments, require_annotations
 from hta_widgets.analysis.kernels.breakdown import with_others
-from hta_widgets.hta.methods.conventions import chosen_ranks, or_else, show
+from hta_widgets.hta.methods.conventions import chosen_ranks, or_none, show
 from hta_widgets.hta.methods.kernel_figures import bars_by_rank, pies_by_rank
 from hta_widgets.hta.methods.kernels import STATISTICS, hidden_by_hta, in_us
 from hta_widgets.hta.methods.names import shorten_name
 from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.scope import Scope
-
-__all__ = ["gpu_kernels_with_user_annotations", "gpu_user_annotation_breakdown"]
 
 
 class _Symbols(Protocol):
@@ -37,25 +35,12 @@ class _Trace(Protocol):
     def get_trace(self, rank: int) -> pd.DataFrame: ...
 
 
-def _none() -> pd.DataFrame | None:
-    return None
-
-
-@or_else(_none)
+@or_none
 def gpu_kernels_with_user_annotations(
     t: _Trace, rank: int, expand_names: bool = True, shorten_names: bool = True
 ) -> pd.DataFrame | None:
-    """The device work of a rank, each event with the innermost device-side annotation it belongs to.
-
-    Args:
-        t: the job as HTA's `Trace`; its frames are not changed (HTA adds columns to them).
-        rank: the rank.
-        expand_names: add the texts s_name, s_cat, s_user_annotation ("" outside any annotation).
-        shorten_names: shorten these texts.
-
-    Returns:
-        The rows of `t.get_trace(rank)` that are device work, in their order, with user_annotation: the symbol
-        id of the annotation's name, -1 for none. None if no rank of the job has device-side annotations.
+    """As `TraceAnalysis.get_gpu_kernels_with_user_annotations`; the frames of `t` are not changed (HTA adds
+    columns to them).
     """
     chosen_ranks(t.job, [rank])
     require_annotations(t.job, Scope(), ("gpu",))
@@ -84,7 +69,7 @@ def _texts(symbol: npt.NDArray[np.int64], texts: list[str], shorten: bool) -> pd
     return pd.Series(np.array(found, object)[inverse], dtype="str")
 
 
-@or_else(_none)
+@or_none
 def gpu_user_annotation_breakdown(
     job: Job,
     use_gpu_annotation: bool = True,
@@ -94,22 +79,7 @@ def gpu_user_annotation_breakdown(
     allowlist_patterns: list[str] | None = None,
     image_renderer: str | None = None,
 ) -> pd.DataFrame | None:
-    """How long each annotated region takes on each rank.
-
-    Args:
-        job: the events to look at.
-        use_gpu_annotation: regions as seen by the device; False: by the host.
-        visualize: show HTA's figures.
-        duration_ratio, num_kernels: which names a rank shows, as in `gpu_kernel_breakdown`; the rest become
-            "others".
-        allowlist_patterns: names that contain one of these texts, or in which one of these regular
-            expressions is found, never become "others".
-        image_renderer: plotly renderer.
-
-    Returns:
-        name, sum, max, min, stddev, mean (us; of single regions, also for "others"), rank. None if no rank
-        has annotations on this side.
-    """
+    """As `TraceAnalysis.get_gpu_user_annotation_breakdown`; names become "others" as `hidden_by_hta` says."""
     frame = annotation_moments(job, side="gpu" if use_gpu_annotation else "cpu").assign(names=1)
     kept = np.array([_matches(name, allowlist_patterns or []) for name in frame["name"]], np.bool_)
     frame = with_others(frame, hidden_by_hta(frame, ["rank"], duration_ratio, num_kernels) & ~kept, ["rank"])

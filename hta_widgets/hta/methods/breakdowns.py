@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets import analysis
-from hta_widgets.errors import MissingDataError, MissingDataWarning
-from hta_widgets.hta.methods.conventions import microseconds, or_else, show
+from hta_widgets.errors import MissingDataError
+from hta_widgets.hta.methods.conventions import microseconds, or_else, show, warn
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.step_names import profiler_step
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-__all__ = [
-    "comm_comp_overlap",
-    "overlap_figure",
-    "profiler_steps",
-    "temporal_breakdown",
-    "temporal_figure",
-]
 
 _PARTS = ("idle_time", "compute_time", "non_compute_time")
 _COLUMNS = (
@@ -39,7 +30,7 @@ def _no_breakdown() -> pd.DataFrame:
 
 
 @or_else(_no_breakdown)
-def temporal_breakdown(job: Trace, visualize: bool) -> pd.DataFrame:
+def temporal_breakdown(job: Trace, visualize: bool = True) -> pd.DataFrame:
     """Idle, compute and non-compute time of each rank in us and in % of its kernel time.
 
     Ranks without device events are left out.
@@ -80,7 +71,7 @@ def temporal_figure(shares: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def comm_comp_overlap(job: Trace, visualize: bool) -> pd.DataFrame:
+def comm_comp_overlap(job: Trace, visualize: bool = True) -> pd.DataFrame:
     """Share of each rank's communication in which it also computes, in %; NaN without communication."""
     result = pd.DataFrame({"rank": np.array(job.ranks, np.int64)})
     try:
@@ -88,8 +79,7 @@ def comm_comp_overlap(job: Trace, visualize: bool) -> pd.DataFrame:
         ratio = frame["overlapped_ns"] / frame["communication_ns"].where(frame["communication_ns"] > 0)
         measured = dict(zip(frame["rank"], ratio, strict=True))
     except MissingDataError as missing:
-        # 3: the caller of the TraceAnalysis method that called this.
-        warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+        warn(missing)
         measured = {}
     ratios = pd.Series([measured.get(rank, np.nan) for rank in job.ranks], dtype=np.float64)
     if visualize:

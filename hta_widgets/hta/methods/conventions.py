@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from hta_widgets.trace.model import Trace
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from hta_widgets.hta.common.trace import Trace as HtaTrace
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,6 +43,14 @@ def chosen_ranks(job: Trace, ranks: Iterable[int] | None) -> list[int]:
     return chosen
 
 
+def warn(message: object, category: type[Warning] = MissingDataWarning) -> None:
+    """Warn about the line that called a method of HTA's, however many of our own calls lie between."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("hta_widgets."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(str(message), category, stacklevel=level)
+
+
 def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Replace a `MissingDataError` with what HTA returns for "nothing" and a warning with the reason."""
 
@@ -49,13 +60,30 @@ def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P
             try:
                 return function(*args, **kwargs)
             except MissingDataError as missing:
-                # 3: the caller of the TraceAnalysis method that called this.
-                warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+                warn(missing)
                 return otherwise()
 
         return answer
 
     return decorate
+
+
+def or_none(function: Callable[P, T | None]) -> Callable[P, T | None]:
+    """`or_else` for methods that return None for "nothing"."""
+    nothing: Callable[[], T | None] = lambda: None  # noqa: E731 - the type is what it is for
+    return or_else(nothing)(function)
+
+
+def of_trace(function: Callable[Concatenate[Trace, P], T]) -> Callable[Concatenate[HtaTrace, P], T]:
+    """A method of HTA's classes, which takes HTA's trace as `t`, from a function of the job."""
+
+    @functools.wraps(function)
+    def method(t: HtaTrace, *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(t.job, *args, **kwargs)
+
+    job, *others = inspect.signature(function).parameters.values()
+    method.__signature__ = inspect.Signature([job.replace(name="t"), *others])  # type: ignore[attr-defined]
+    return method  # type: ignore[return-value]  # no function has a `t` of its own
 
 
 def show(figures: Iterable[go.Figure], renderer: str | None = None) -> None:

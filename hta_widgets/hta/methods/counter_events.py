@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,15 @@ import pandas as pd
 
 from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
 from hta_widgets.analysis.launches.queue import queue_length
-from hta_widgets.errors import MissingDataError, MissingDataWarning
+from hta_widgets.errors import MissingDataError
 from hta_widgets.hta.common.types import TimeSeriesTypes
-from hta_widgets.hta.methods.conventions import chosen_ranks
+from hta_widgets.hta.methods.conventions import chosen_ranks, warn
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import WRITTEN_BY_TOOLS
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.reader.source import is_url
 from hta_widgets.trace.scope import Scope
-
-__all__ = ["generate_trace_with_counters"]
 
 _SUFFIX = "_with_counters"
 
@@ -58,7 +55,7 @@ def generate_trace_with_counters(
             try:
                 events += counters(job, rank)
             except MissingDataError as missing:
-                warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+                warn(missing)
         if events:
             RawTrace.read(job.rank(rank).path).write(targets[rank], append=events)
 

@@ -34,16 +34,8 @@ __all__ = [
 _DESCRIPTION = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
-def _no_frames() -> dict[int, pd.DataFrame]:
-    return {}
-
-
-def _no_summary() -> pd.DataFrame | None:
-    return None
-
-
-@or_else(_no_frames)
-def queue_length_time_series(job: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
+@or_else(dict[int, pd.DataFrame])
+def queue_length_time_series(job: Trace, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
     """Per rank the queue length after each change: ts (us), pid, tid, stream, queue_length, by stream.
 
     The index is the event that changed it: the launch call that entered, or the device event that left. Ranks
@@ -53,13 +45,9 @@ def queue_length_time_series(job: Trace, ranks: Iterable[int] | None) -> dict[in
     return {rank: _queue_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
-@or_else(_no_summary)
-def queue_length_summary(job: Trace, ranks: Iterable[int] | None) -> pd.DataFrame | None:
+def queue_length_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
     """`queue_length_summary_from_time_series` of `queue_length_time_series`."""
-    points = queue_length(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
-    return queue_length_summary_from_time_series(
-        {rank: _queue_frame(job, rank, rows) for rank, rows in _by_rank(points)}
-    )
+    return queue_length_summary_from_time_series(queue_length_time_series(job, ranks))
 
 
 def queue_length_summary_from_time_series(
@@ -93,8 +81,8 @@ def time_spent_blocked_on_full_queue(
     return pd.DataFrame(rows, columns=columns).astype(kinds)
 
 
-@or_else(_no_frames)
-def memory_bw_time_series(job: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
+@or_else(dict[int, pd.DataFrame])
+def memory_bw_time_series(job: Trace, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
     """Per rank the bandwidth after each change: ts (us), pid, name, memory_bw_gbps by kind of copy and time.
 
     Ranks without copies of known bandwidth are left out.
@@ -103,11 +91,9 @@ def memory_bw_time_series(job: Trace, ranks: Iterable[int] | None) -> dict[int, 
     return {rank: _bandwidth_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
-@or_else(_no_summary)
-def memory_bw_summary(job: Trace, ranks: Iterable[int] | None) -> pd.DataFrame | None:
+def memory_bw_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
     """Statistics over the points above 0 of each rank and kind of copy, each point once, as in HTA."""
-    points = memory_bandwidth(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
-    frames = {rank: _bandwidth_frame(job, rank, rows) for rank, rows in _by_rank(points)}
+    frames = memory_bw_time_series(job, ranks)
     positive = {rank: frame[frame["memory_bw_gbps"] > 0] for rank, frame in frames.items()}
     return _described(positive, "name", "memory_bw_gbps")
 

@@ -19,8 +19,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["idle_figure", "idle_time_breakdown"]
-
 _COLUMNS = ["rank", "stream", "idle_category", "idle_time", "idle_time_ratio"]
 _STATISTICS = ["rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max"]
 

@@ -15,8 +15,6 @@ import pandas as pd
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["bars_by_rank", "pie_of_types", "pies_by_rank"]
-
 _MARGIN = {"l": 50, "r": 50, "b": 50, "t": 50}
 
 

@@ -15,8 +15,6 @@ from hta_widgets.hta.methods.names import kernel_type
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 
-__all__ = ["gpu_kernel_breakdown", "hidden_by_hta", "in_us"]
-
 TYPE_COLUMNS = ["kernel_type", "sum", "percentage"]
 STATISTICS = ["sum (us)", "max (us)", "min (us)", "stddev", "mean (us)"]
 KERNEL_COLUMNS = ["name", *STATISTICS, "kernel_type", "rank"]
@@ -43,22 +41,7 @@ def gpu_kernel_breakdown(
     include_memory_kernels: bool = True,
     image_renderer: str = "",
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Time by kernel type over all ranks, and the statistics of each kernel by rank.
-
-    Args:
-        job: the events to look at.
-        visualize: show HTA's figures.
-        duration_ratio, num_kernels: which names a rank shows of a type; the rest become "others". The choice
-            is HTA's: up to `num_kernels` names, all are shown; of more, the first `num_kernels` by time whose
-            running total does not exceed the `duration_ratio` quantile of the running totals (a share of the
-            *names*, not of the time; `analysis.kernel_breakdown(share=...)` takes a share of the time).
-        include_memory_kernels: False: leave out copies and fills.
-        image_renderer: plotly renderer.
-
-    Returns:
-        kernel_type, sum (us), percentage (of the busy time of these types); and name, sum, max, min, stddev,
-        mean (us; of single launches, also for "others"), kernel_type, rank.
-    """
+    """As `TraceAnalysis.get_gpu_kernel_breakdown`; `hidden_by_hta` says which names become "others"."""
     types = _types(job, include_memory_kernels)
     frame = kernel_moments(job)
     frame["kernel_type"] = frame.pop("event_class").map(_HTA_TYPE)
@@ -87,7 +70,8 @@ def hidden_by_hta(
     """Which rows of moments HTA would collapse into "others" within each value of `keys`.
 
     Names are ranked by time (ties by name). If there are more than `num_kernels`, HTA hides those from that
-    position on, and those whose running total exceeds the `duration_ratio` quantile of all running totals.
+    position on, and those whose running total exceeds the `duration_ratio` quantile of all running totals: a
+    share of the *names*, not of the time, which `analysis.kernel_breakdown(share=...)` takes.
     """
     hidden = np.zeros(len(frame), np.bool_)
     frame = frame.reset_index(drop=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,15 +10,13 @@ import pandas as pd
 
 from hta_widgets.analysis.launches.delays import launch_stats
 from hta_widgets.analysis.launches.op_kernels import op_kernels
-from hta_widgets.errors import MissingDataError, MissingDataWarning
-from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show
+from hta_widgets.errors import MissingDataError
+from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show, warn
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-__all__ = ["aten_op_kernels_and_delay", "cuda_kernel_launch_stats", "launch_figures", "operator_table"]
 
 _LAUNCH_COLUMNS = ["correlation", "cpu_duration", "gpu_duration", "launch_delay"]
 _OPERATOR_COLUMNS = {
@@ -41,11 +38,11 @@ _CLASSES_OF_MEMORY = ("memory_copy", "memory_set")
 
 def cuda_kernel_launch_stats(
     job: Trace,
-    ranks: Iterable[int] | None,
-    runtime_cutoff: float,
-    launch_delay_cutoff: float,
-    include_memory_events: bool,
-    visualize: bool,
+    ranks: Iterable[int] | None = None,
+    runtime_cutoff: float = 50,
+    launch_delay_cutoff: float = 100,
+    include_memory_events: bool = True,
+    visualize: bool = True,
 ) -> dict[int, pd.DataFrame]:
     """Per rank one row per launched device event, in the order of the calls in the file; times in us.
 
@@ -57,7 +54,7 @@ def cuda_kernel_launch_stats(
         try:
             frame = _launches(launch_stats(job, Scope(ranks=(rank,))), include_memory_events)
         except MissingDataError as missing:
-            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            warn(missing)
             kinds = {**dict.fromkeys(_LAUNCH_COLUMNS, "float64"), "correlation": "int64"}
             result[rank] = pd.DataFrame(columns=_LAUNCH_COLUMNS).astype(kinds)
             continue
@@ -82,7 +79,7 @@ def aten_op_kernels_and_delay(
                 op_kernels(job, Scope(ranks=(rank,)), prefix="aten::", include_memory=False), by
             )
         except MissingDataError as missing:
-            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            warn(missing)
             result[rank] = pd.DataFrame(columns=list(_OPERATOR_COLUMNS)).astype(_OPERATOR_COLUMNS)
             continue
         show([operator_table(frame, rank)])

@@ -7,8 +7,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import qualitative
 
-__all__ = ["memory_figure"]
-
 
 def memory_figure(frame: pd.DataFrame) -> go.Figure:
     """Filled lines of an `analysis.memory_categories` frame, one category on the other."""

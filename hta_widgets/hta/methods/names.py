@@ -9,8 +9,6 @@ from typing import Literal
 
 from hta_widgets.trace.classify import EventClass
 
-__all__ = ["KernelType", "kernel_type", "shorten_name", "shorten_names"]
-
 KernelType = Literal["COMPUTATION", "COMMUNICATION", "MEMORY", "OTHER"]
 
 _TYPES: dict[EventClass, KernelType] = {

@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.raw import RawTrace
-
-__all__ = ["write_overlay"]
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _SHORTEST_ARGS = len('{"a":1}')
 

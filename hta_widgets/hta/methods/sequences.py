@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.calls.sequences import sequence_instances
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
-from hta_widgets.hta.methods.conventions import microseconds, or_else, show
+from hta_widgets.hta.methods.conventions import microseconds, or_else, show, warn
 from hta_widgets.hta.methods.sequence_overlay import write_overlay
 from hta_widgets.hta.utils.checker import is_valid_directory
 from hta_widgets.palette import colour
@@ -22,8 +21,6 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-__all__ = ["frequent_cuda_kernel_sequences"]
 
 _GPU, _CPU = "GPU kernel duration (us)", "CPU op duration (us)"
 
@@ -39,20 +36,11 @@ def frequent_cuda_kernel_sequences(
     visualize: bool = False,
     compress_other_kernels: bool = True,
 ) -> pd.DataFrame:
-    """The kernel sequences below the shallowest operators of a name, and an overlaid copy of the trace file.
+    """As `TraceAnalysis.get_frequent_cuda_kernel_sequences`; `write_overlay` says how the copy is marked.
 
     Calls count at the smallest depth at which the name occurs: this is how HTA avoids counting operators
     inside operators twice. It misses calls that are deeper elsewhere; `analysis.kernel_sequences` counts
     them.
-
-    The copy `<output_dir>/overlaid_<file>` marks the events of the `top_k` patterns: ``args["Patterns"]``.
-    With `compress_other_kernels` all other complete events lose their args, and their names become numbers,
-    which the profiler's own event (or, without it, an appended one) explains.
-
-    Returns:
-        Columns pattern (names joined with ``|``), count, GPU kernel duration (us), CPU op duration (us),
-        by count descending, then pattern. An empty frame without columns, with a warning, if there is no
-        operator name, no writable folder or no pattern.
 
     Raises:
         ValueError: the job has no such rank.
@@ -67,7 +55,7 @@ def frequent_cuda_kernel_sequences(
                 f"no operator named {operator_name!r} launches {max(min_pattern_len, 1)} kernels or more"
             )
     if problem is not None:
-        warnings.warn(problem, UserWarning, stacklevel=4)
+        warn(problem, UserWarning)
         return pd.DataFrame()
     sums = found.groupby("pattern").agg(
         count=("event_id", "size"), device_ns=("device_ns", "sum"), host_ns=("host_ns", "sum")

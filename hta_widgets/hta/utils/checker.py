@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["OperationOutcome", "is_valid_directory"]
-
 
 @dataclass
 class OperationOutcome:

@@ -16,8 +16,6 @@ from hta_widgets.hta.analyzers.critical_path.model import NO_EVENT, TYPES, Edges
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["restore", "save"]
-
 _TRACE, _GRAPH, _DATA = "trace_data.csv", "cp_graph.json", "cp_data.json"
 
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.device_edges import device_edges
 from hta_widgets.hta.analyzers.critical_path.host_edges import lock_edges, stack_edges
 from hta_widgets.hta.analyzers.critical_path.model import NO_EVENT, Edges, Nodes
 from hta_widgets.hta.analyzers.critical_path.nodes import number_nodes
-
-__all__ = ["build"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 def build(clip: Clip, data_load_events: Sequence[str], causal: bool, strict: bool) -> tuple[Nodes, Edges]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.path import annotation_rows
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.waits import (
@@ -21,10 +21,6 @@ from hta_widgets.trace.waits import (
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Clip", "clip", "instances_window"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.edge_rows import put
 from hta_widgets.hta.analyzers.critical_path.model import (
@@ -26,11 +26,6 @@ from hta_widgets.trace.waits import (
     stream_waits,
     wait_sources,
 )
-
-__all__ = ["device_edges", "launched_onto_idle"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # HTA's: a longer gap on a stream has a cause that the recording does not show.
 LONGEST_GAP_NS = 1_500_000

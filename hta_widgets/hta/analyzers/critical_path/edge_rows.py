@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from hta_widgets.jit import inline
 
-__all__ = ["put"]
-
 
 @inline
 def put(

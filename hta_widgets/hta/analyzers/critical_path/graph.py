@@ -39,8 +39,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["CPGraph"]
-
 logger = logging.getLogger(__name__)
 
 _BOUND_BY_TYPE = {

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.host_time import into_calls
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.edge_rows import put
 from hta_widgets.hta.analyzers.critical_path.model import DEPENDENCY, NO_EVENT, OPERATOR_KERNEL, ROOT
 from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-
-__all__ = ["lock_edges", "stack_edges"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Calls that hold the lock of the CUDA runtime: of calls that overlap, one makes progress at a time.
 LOCKING = ("cudaHostAlloc", "cudaLaunchKernel", "cudaMemcpyAsync")

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.jit import kernel
-
-__all__ = ["longest_path"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 def longest_path(begin: Int64, end: Int64, weight: Float64) -> Int64 | None:

@@ -8,10 +8,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_EVENT", "ROOT", "TYPES", "BoundType", "CPEdge", "CPEdgeType", "CPNode", "Edges", "Nodes"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from hta_widgets.arrays import Bool, Int64
 
 
 class CPEdgeType(Enum):

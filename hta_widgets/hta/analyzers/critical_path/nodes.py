@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.model import Nodes
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
-
-__all__ = ["Numbered", "number_nodes"]
-
-Int64 = npt.NDArray[np.int64]
 
 # Calls whose own time is waiting for the device. HTA's list, and the same calls of HIP.
 _BLOCKING = {

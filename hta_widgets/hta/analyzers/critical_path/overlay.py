@@ -14,8 +14,6 @@ from hta_widgets.hta.analyzers.critical_path.model import CPEdge, CPEdgeType
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.raw import RawTrace
 
-__all__ = ["DEFAULT_EDGE_TYPES_IN_VIZ", "write_overlay"]
-
 # Edges that are drawn unless all are asked for: the rest follow the events themselves.
 DEFAULT_EDGE_TYPES_IN_VIZ = frozenset(
     {CPEdgeType.DEPENDENCY, CPEdgeType.KERNEL_LAUNCH_DELAY, CPEdgeType.SYNC_DEPENDENCY}
