@@ -2,7 +2,7 @@
 // selectors, the timeline with what is selected beside it, and the panels.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren, ComponentType } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
 import { ALL, type Selected } from "../clauses";
@@ -29,7 +29,7 @@ import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
 import { Toast, type Told } from "../toast";
 import { Tour } from "../tour";
-import { ADVICE } from "./story";
+import { PIECES, type Pieces } from "./story";
 
 interface Fact {
   label: string;
@@ -136,11 +136,11 @@ export const explorer: View = ({ model, el, signal, host }) => {
     for (const [name, trait] of Object.entries(selected)) trait.value = ALL[name as keyof Selected] as never;
   };
   el.addEventListener(WHOLE, selectAll, { signal });
-  const advice = makeSignal<ComponentType | null>(null);
+  const pieces = makeSignal<Pieces | null>(null);
   el.addEventListener(
-    ADVICE,
+    PIECES,
     (event) => {
-      advice.value = (event as CustomEvent<ComponentType>).detail;
+      pieces.value = (event as CustomEvent<Pieces>).detail;
     },
     { signal },
   );
@@ -275,6 +275,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 </Button>
               </span>
             </header>
+            {pieces.value && <pieces.value.Scope />}
             <div class="hta-parts" data-findings={available.value.some(({ kind }) => kind === "overview")}>
               {slots(["story"])}
               {loading.notices.value.length > 0 && (
@@ -293,7 +294,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                     </Button>
                   )}
                   {slots(STAGE.slice(1))}
-                  {advice.value && <advice.value />}
+                  {pieces.value && <pieces.value.Advice />}
                 </div>
               </div>
               <div class="hta-panels">
