@@ -9,6 +9,7 @@ import { LaneMenu, type LaneMenuProps } from "./lane_menu";
 import { MatchList, type MatchListProps } from "./match_list";
 import { colourNames } from "./palette";
 import { RankMenu, type RankMenuProps } from "./rank_menu";
+import type { Doubtful } from "./types";
 
 export interface BarProps {
   /** event classes that occur */
@@ -18,6 +19,8 @@ export interface BarProps {
   step(step: 1 | -1): void;
   /** the matches one by one; a new object where others match */
   list: Signal<Omit<MatchListProps, "count">>;
+  /** what is hatched */
+  doubtful: readonly Doubtful[];
   /** words that choose the lanes */
   lanes: Signal<string | undefined>;
   /** null where all ranks have lanes to begin with */
@@ -48,9 +51,40 @@ const TIMES: [Times, label: string, hint: string][] = [
   ["what_if", "What if", "Show when everything would happen under the changes of What if"],
 ];
 
+/** What hatching stands for; only what occurs is listed. */
+const HATCHED = [
+  {
+    mark: "slice",
+    of: ({ lane }: Doubtful) => lane !== null,
+    text: "estimated times",
+    title:
+      "Hatched slices: their records cannot be true, so their times are estimates. Point at one for the reason.",
+  },
+  {
+    mark: "step",
+    of: ({ lane }: Doubtful) => lane === null,
+    text: "steps left out",
+    title:
+      "Hatched steps: records are missing or wrong, so no number counts them. Point at one for the reason.",
+  },
+];
+
 export function Bar(props: BarProps) {
-  const { classes, matches, step, list, lanes, ranked, goTo, times, timesNote, counters, path, pathStatus } =
-    props;
+  const {
+    classes,
+    doubtful,
+    matches,
+    step,
+    list,
+    lanes,
+    ranked,
+    goTo,
+    times,
+    timesNote,
+    counters,
+    path,
+    pathStatus,
+  } = props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -138,6 +172,12 @@ export function Bar(props: BarProps) {
           <li key={name}>
             <span class="hta-swatch" style={{ background: `var(--hta-${name})` }} />
             {name}
+          </li>
+        ))}
+        {HATCHED.filter(({ of }) => doubtful.some(of)).map(({ mark, text, title }) => (
+          <li key={mark} title={title}>
+            <span class="hta-swatch hta-hatched" data-of={mark} />
+            {text}
           </li>
         ))}
       </ul>
