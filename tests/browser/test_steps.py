@@ -131,8 +131,8 @@ def test_panels_side_by_side_have_headers_of_a_line_and_begin_at_the_same_height
     day: Lab, root: Locator
 ) -> None:
     day.kernel("setattr(explorer, 'panels', ['temporal_breakdown', 'kernel_breakdown'])")
-    headers = root.locator(".hta-panel > .hta-slot > section > .hta-bar:first-child")
-    bodies = root.locator(".hta-panel > .hta-slot > section > .hta-bar:first-child + *")
+    headers = root.locator(".hta-panel .hta-head")
+    bodies = root.locator(".hta-panel .hta-head + *")
     expect(headers).to_have_count(2)
     expect(root.locator(".hta-panel svg.hta-bars")).to_have_count(2)
     boxes = [header.bounding_box() for header in headers.all()]

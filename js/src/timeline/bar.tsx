@@ -51,23 +51,9 @@ const TIMES: [Times, label: string, hint: string][] = [
   ["what_if", "What if", "Show when everything would happen under the changes of What if"],
 ];
 
-/** What hatching stands for; only what occurs is listed. */
-const HATCHED = [
-  {
-    mark: "slice",
-    of: ({ lane }: Doubtful) => lane !== null,
-    text: "estimated times",
-    title:
-      "Hatched slices: their records cannot be true, so their times are estimates. Point at one for the reason.",
-  },
-  {
-    mark: "step",
-    of: ({ lane }: Doubtful) => lane === null,
-    text: "steps left out",
-    title:
-      "Hatched steps: records are missing or wrong, so no number counts them. Point at one for the reason.",
-  },
-];
+/** What hatching stands for, on a slice and on all lanes of a step; the tip of each gives the reason. */
+const HATCHED = { slice: "estimated times", step: "steps left out" };
+const hatchedAs = ({ lane }: Doubtful) => (lane === null ? "step" : "slice");
 
 export function Bar(props: BarProps) {
   const {
@@ -174,10 +160,10 @@ export function Bar(props: BarProps) {
             {name}
           </li>
         ))}
-        {HATCHED.filter(({ of }) => doubtful.some(of)).map(({ mark, text, title }) => (
-          <li key={mark} title={title}>
-            <span class="hta-swatch hta-hatched" data-of={mark} />
-            {text}
+        {[...new Set(doubtful.map(hatchedAs))].map((of) => (
+          <li key={of}>
+            <span class="hta-swatch hta-hatched" data-of={of} />
+            {HATCHED[of]}
           </li>
         ))}
       </ul>

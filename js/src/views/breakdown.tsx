@@ -158,7 +158,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     const shown = (some && (value === "idle" || value === "busy")) || (narrowed && value !== "error");
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
-        <div class="hta-bar">
+        <div class="hta-bar hta-head">
           <div class="hta-heading" title={time.value ? `${title}, ${time.value}` : title}>
             <h3 aria-description={title}>{label}</h3>
             {shown && time.value && <span class="hta-muted">{time.value}</span>}

@@ -21,7 +21,7 @@ import { choicesOf, historyCommands } from "../places";
 import { revealed } from "../reveal";
 import { shareItems } from "../share";
 import { draw } from "../shared";
-import { MARK, type Mark, SHOW, Showing, type Shown, TRY, WHOLE } from "../showing";
+import { type Evidence, MARK, type Mark, SHOW, Showing, TRY, WHOLE } from "../showing";
 import { Slot, type SlotProps } from "../slot";
 import { type Edge, Splitter, sizeOf } from "../splitter";
 import { announceView } from "../static_preview";
@@ -95,7 +95,6 @@ export const explorer: View = ({ model, el, signal, host }) => {
   let reveal = "";
 
   const panelOf = (kind: string) => el.querySelector<HTMLElement>(`.hta-panel[data-kind="${kind}"]`);
-  const labelOf = (kind: string) => available.value.find((entry) => entry.kind === kind)?.label ?? kind;
   const openPanel = (kind: string) => {
     if (!available.value.some((entry) => entry.kind === kind)) return;
     const panel = panels.value.includes(kind) && panelOf(kind);
@@ -152,21 +151,10 @@ export const explorer: View = ({ model, el, signal, host }) => {
   el.addEventListener(
     SHOW,
     (event) => {
-      const shown = (event as CustomEvent<Shown | null>).detail;
-      if (shown) {
-        const { kind = "" } = shown.evidence;
-        reveal = ""; // the timeline is what comes into view
-        const panel = kind && ` and opens “${labelOf(kind)}”`;
-        showing.show(shown);
-        const see = { label: "See the panel", run: () => openPanel(kind) };
-        told.value = {
-          text: `${shown.title}: the timeline zooms to it${panel}.`,
-          actions: [...(kind ? [see] : []), { label: "Back", run: shown.back }],
-        };
-      } else {
-        showing.back();
-        told.value = null;
-      }
+      const { detail } = event as CustomEvent<Evidence | null>;
+      reveal = ""; // the timeline is what comes into view
+      if (detail) showing.show(detail);
+      else showing.back();
     },
     { signal },
   );
