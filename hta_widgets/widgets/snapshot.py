@@ -98,7 +98,10 @@ def story_picture(content: Mapping[str, Any]) -> StoryPicture | None:
 
 
 def compared_picture(
-    runs: Sequence[dict[str, str]], selections: Mapping[str, Selection], panels: Sequence[ComparisonPanel]
+    runs: Sequence[dict[str, str]],
+    selections: Mapping[str, Selection],
+    panels: Sequence[ComparisonPanel],
+    headline: str,
 ) -> Picture:
     """The picture of runs side by side, once their panels have settled.
 
@@ -106,12 +109,13 @@ def compared_picture(
         runs: `[{name, detail}]`, the first is the base.
         selections: of each run.
         panels: in the order in which they are shown.
+        headline: the greatest change of a step; "" where there is none.
     """
     base, *others = (run["name"] for run in runs)
     selected = {run: words(selection) for run, selection in selections.items()}
     selections_text = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
     return Picture(
-        title=f"{', '.join(others)} compared with {base}",
+        title=headline or f"{', '.join(others)} compared with {base}",
         facts=[(run["detail"], run["name"]) for run in runs],
         selected="; ".join(selections_text) or "the whole of each run",
         overview=None,

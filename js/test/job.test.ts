@@ -255,7 +255,7 @@ function pointer(target: Element, type: string, x: number, y: number) {
 
 it("says what is known, and shows each rank with its numbers and its role", async () => {
   const { el } = await show(4, {}, ((rank: number) => [rank % 2, Math.floor(rank / 2), NONE]) as never);
-  expect(el.querySelector(".hta-job-sentence")?.textContent).toBe("More work: rank 1.");
+  expect(el.querySelector(".hta-job-sentence")?.textContent?.trim()).toBe("More work: rank 1.");
   const cells = [...el.querySelectorAll(".hta-job-grid button")];
   expect(cells.map((cell) => cell.textContent)).toEqual(["0", "2", "1", "3"]);
   expect(cells[2]?.getAttribute("aria-label")).toBe(
@@ -296,7 +296,7 @@ it("shows pictures while ranks are replayed, and says why nothing is known of co
 it("keeps what it shows until the costs are there, for a while", async () => {
   const { el, model } = await show(4);
   const first = () => el.querySelector(".hta-job-grid button")?.getAttribute("aria-label");
-  const sentence = () => el.querySelector(".hta-job-sentence")?.textContent;
+  const sentence = () => el.querySelector(".hta-job-sentence")?.textContent?.trim();
   const again = (costs: string, told: string) => {
     model.set("table", tableOf(4, 0, nowhere));
     model.set("sentence", told);

@@ -89,7 +89,7 @@ class Where:
         return self.longest_ns >= MOST * self.idle.length
 
     def text(self) -> Text:
-        """`, mostly in f. 73 % of it lies there. It lasts up to 3.00 ms at a time`: two numbers a sentence."""
+        """`, mostly in f. 73 % of it lies there. It lasts up to 3.00 ms at a time`: few numbers each."""
         whole = self.idle.length
         mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
         parts: list[Said] = [

@@ -260,10 +260,13 @@ export const job: View = ({ model, el, signal }) => {
         {known && (
           <>
             <p class="hta-job-sentence" aria-live="polite">
-              {answer.value.sentence ||
-                (answer.value.costs === "missing"
-                  ? `What ranks cost is not known. ${answer.value.missing}`
-                  : "Replaying all ranks to tell what each of them costs…")}
+              {answer.value.sentence ? (
+                <Headline text={answer.value.sentence} />
+              ) : answer.value.costs === "missing" ? (
+                `What ranks cost is not known. ${answer.value.missing}`
+              ) : (
+                "Replaying all ranks to tell what each of them costs…"
+              )}
             </p>
             <Grouped />
             <Pictures />
@@ -274,6 +277,16 @@ export const job: View = ({ model, el, signal }) => {
   }
   draw(<Job />, el, signal);
 };
+
+/** The first sentence stands out. */
+function Headline({ text }: { text: string }) {
+  const [first, ...rest] = text.split(/(?<=\.) (?=[A-Z])/);
+  return (
+    <>
+      <strong>{first}</strong> {rest.join(" ")}
+    </>
+  );
+}
 
 /** An answer without its costs is shown only if these take longer: until then, the one before stays. */
 const PATIENCE_MS = 600;
