@@ -922,7 +922,7 @@ CASES = {
         loop(in_a_module),
         "idle_host",
         ("python_heavy",),
-        words=("late, in nn.Module: Rotary_0", "and nn.Module: Embedding_0. "),
+        words=("late, in nn.Module: Rotary_0", "nn.Module: Embedding_0"),
         texts=("In nn.Module: Rotary the host takes 432 µs for each launch",),
     ),
     "exchange under an unknown name": Case(
