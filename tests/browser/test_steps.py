@@ -148,7 +148,7 @@ def test_it_is_shared_from_one_menu(day: Lab, root: Locator) -> None:
     menu = root.locator(".hta-header").get_by_role("button", name="Share")
     menu.click()
     day.page.get_by_role("menuitem", name="Copy Markdown").click()
-    expect(root.get_by_role("button", name="Copied")).to_be_visible()
+    expect(root.get_by_role("button", name="Copied")).to_be_visible(timeout=30_000)
     copied = day.page.evaluate("() => navigator.clipboard.readText()")
     assert copied == literal_eval(day.kernel("explorer.to_markdown()"))
     for item, name in (("Save HTML report", "ddp_4ranks.html"), ("Save Excel workbook", "ddp_4ranks.xlsx")):
