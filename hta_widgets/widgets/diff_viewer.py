@@ -76,6 +76,7 @@ class DiffViewer(Pictured, LoadingPart):
 
     runs: t.List[Any] = t.List(help="[{name, detail}]; the first is the base").tag(sync=True)
     notices: t.List[Any] = t.List(help="doubts, or why not to compare: [{severity, text}]").tag(sync=True)
+    headline = t.Unicode(help="the greatest change of a step; empty until it is known").tag(sync=True)
     parts: t.List[Any] = t.List(help="where each part goes: [(area, widget, kind or run)]").tag(
         sync=True,
         to_json=lambda parts, _viewer: [
@@ -177,7 +178,7 @@ class DiffViewer(Pictured, LoadingPart):
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
         panels = [part for area, part, _ in self._at_rest() if area == "panel"]
-        return compared_picture(self.runs, self.selections, panels)
+        return compared_picture(self.runs, self.selections, panels, self.headline)
 
     def _at_rest(self) -> list[tuple[str, Part, str]]:
         """The parts, once the traces are loaded and everything is computed."""
@@ -213,6 +214,7 @@ class DiffViewer(Pictured, LoadingPart):
             self._panels = {kind: self._panel(traces, kind) for kind in COMPARISONS}
             t.link((self, "line"), (self._panels["diff"], "line"))
             t.dlink((self._panels["comparability"], "doubts"), (self, "notices"))
+            self._panels["step_waterfall"].observe(self._tell_headline, ["sentence", "status"])
             height = _TIMELINE_PIXELS.get(len(traces), _MANY_TIMELINES_PIXELS)
             timelines = [
                 (
@@ -234,6 +236,13 @@ class DiffViewer(Pictured, LoadingPart):
             return f'{variable_name(self, "viewer")}.frame("{kind}")'
 
         return ComparisonPanel(traces, kind, selections=self.selections, python_expression=python_expression)
+
+    def _tell_headline(self, change: Any) -> None:
+        """The sentence of the waterfall up to the run that steps are compared with: its parts follow."""
+        panel = change["owner"]
+        before, than, after = panel.sentence.partition(f" than of {next(iter(self.selections))}")
+        known = panel.status in ("idle", "busy")
+        self.headline = f"{before}{than}{after.partition(':')[0]}".removesuffix(".") if known else ""
 
     def _scopes(self) -> dict[str, Scope]:
         with UI_LOCK:

@@ -57,7 +57,8 @@ class Panel(Downloads, Computed):
     _from_browser: ClassVar[Sequence[str]] = ("options",)
 
     kind = t.Unicode(help="name of the analysis").tag(sync=True)
-    title = t.Unicode(help="heading").tag(sync=True)
+    label = t.Unicode(help="heading").tag(sync=True)
+    title = t.Unicode(help="the question that the panel answers").tag(sync=True)
     sentence = t.Unicode(help="the answer in words").tag(sync=True)
     chart: t.Dict[str, Any] = t.Dict(
         help="how to draw the answer: type and fields of a chart of `charts.spec`"
@@ -97,6 +98,7 @@ class Panel(Downloads, Computed):
         self._python_expression = python_expression or (lambda: f"{variable_name(self, 'panel')}.frame()")
         return {
             "kind": analysis.kind,
+            "label": analysis.label,
             "title": analysis.title,
             "chart": {"type": type(chart).__name__.lower(), **asdict(chart)} if chart else {},
             "form": [asdict(option) for option in analysis.options],

@@ -5,23 +5,32 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings.headline import title as heading
-from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, VERDICT
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack, Waterfall
-from hta_widgets.charts.svg import Bar, Fall, Found, Overview, PanelPicture, Picture, Step
+from hta_widgets.charts.svg import (
+    Bar,
+    Fall,
+    FoundPicture,
+    Overview,
+    PanelPicture,
+    Picture,
+    Segment,
+    Step,
+    StoryPicture,
+)
 from hta_widgets.charts.waterfall_bars import waterfall_bars
-from hta_widgets.formatting import duration, percent
-from hta_widgets.widgets.answer_cache import cached_analysis
+from hta_widgets.formatting import duration
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.job_view import JobView
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.static_preview import origin
+from hta_widgets.widgets.story import Story
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from hta_widgets.widgets.what_if import WhatIf
 
@@ -31,6 +40,8 @@ _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory
 _HOST = (("Host", "host"),)
 _ALL = "the whole job"
 _MOST = 5  # findings
+_NAMES = {"memory": "copies", "host": "CPU"}  # of classes of time, as in js/src/story/story.ts
+_LEAST = 0.005  # a smaller share of the bar has no number
 
 
 def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
@@ -43,7 +54,7 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
     panels = [part for part in parts if isinstance(part, BreakdownPanel | JobView | WhatIf)]
-    headline, findings = _found(timelines[0]) if timelines else ("", [])
+    stories = [part for part in parts if isinstance(part, Story) and part.status == "idle"]
     return Picture(
         title=title,
         facts=[(field["label"], field["value"]) for field in header],
@@ -51,31 +62,46 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
         overview=_overview(timelines[0]) if timelines else None,
         answers=[_answer(panel) for panel in panels],
         origin=origin("explorer"),
-        headline=headline,
-        findings=findings,
+        story=story_picture(stories[0].content) if stories else None,
     )
 
 
-def _found(part: Part) -> tuple[str, list[Found]]:
-    """The headline of the findings about the selection, and the first of them."""
-    frame = cached_analysis(part.trace, "overview", part.selection.scope)
-    whole = frame[(frame["part_of"] == "") & ~frame["severity"].isin((CHECKED, OPEN, VERDICT))]
-    return ANALYSES["overview"].sentence(frame), [_finding(row) for _, row in whole.head(_MOST).iterrows()]
-
-
-def _finding(row: pd.Series) -> Found:
-    name = heading(row) if pd.isna(row["rank"]) else f"{heading(row)}: rank {row['rank']}"
-    if row["section"] != SAVES:
-        cost = f"{percent(row['share_pct'])} of the time, " if row["share_pct"] else ""
-        later = "saves nothing yet" if row["section"] == LATER else "saving not estimated"
-        return Found(name, 0.0, f"{cost}{later}" if cost else "", bound=False)
-    bound = row["method"] != "replay"
-    figure = f"\N{MINUS SIGN}{percent(row['saving_pct'])} · {'upper bound' if bound else 'simulated'}"
-    return Found(name, float(row["saving_pct"]), figure, bound)
+def story_picture(content: Mapping[str, Any]) -> StoryPicture | None:
+    """A story (`Story.as_dict`) as the picture has it, with the segments of the bar on the screen."""
+    if not content:
+        return None
+    whole = content["whole_ns"]
+    segments = [
+        Segment(
+            share=part["ns"] / whole,
+            form=part["form"],
+            time_class=part["lost_as"],
+            text=f"{_NAMES.get(part['lost_as'], part['lost_as'])} {duration(part['ns'])}",
+            number=part["finding"] + 1 if part["ns"] >= _LEAST * whole else 0,
+        )
+        for part in content["parts"]
+    ]
+    findings = [
+        FoundPicture(number, advice["noun"], advice["label"], advice["form"], advice["lost_as"])
+        for number, advice in enumerate(content["advice"][:_MOST], 1)
+    ]
+    beside = [text for text in (content["limits"], content["trust"]) if text]
+    return StoryPicture(
+        content["scope"],
+        content["headline"],
+        beside,
+        segments,
+        content["saved"],
+        content["remains"],
+        findings,
+    )
 
 
 def compared_picture(
-    runs: Sequence[dict[str, str]], selections: Mapping[str, Selection], panels: Sequence[ComparisonPanel]
+    runs: Sequence[dict[str, str]],
+    selections: Mapping[str, Selection],
+    panels: Sequence[ComparisonPanel],
+    headline: str,
 ) -> Picture:
     """The picture of runs side by side, once their panels have settled.
 
@@ -83,12 +109,13 @@ def compared_picture(
         runs: `[{name, detail}]`, the first is the base.
         selections: of each run.
         panels: in the order in which they are shown.
+        headline: the greatest change of a step; "" where there is none.
     """
     base, *others = (run["name"] for run in runs)
     selected = {run: words(selection) for run, selection in selections.items()}
     selections_text = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
     return Picture(
-        title=f"{', '.join(others)} compared with {base}",
+        title=headline or f"{', '.join(others)} compared with {base}",
         facts=[(run["detail"], run["name"]) for run in runs],
         selected="; ".join(selections_text) or "the whole of each run",
         overview=None,
@@ -165,12 +192,13 @@ def _overview(timeline: TimelineScrubber) -> Overview:
         label, start, end = steps.get(step["iteration"], (step["label"], step["start"], step["end"]))
         steps[step["iteration"]] = label, min(start, step["start"]), max(end, step["end"])
     window = timeline.window
+    of_device = len(outline["activity"]) == len(_CLASSES)
     return Overview(
-        classes=_CLASSES if len(outline["activity"]) == len(_CLASSES) else _HOST,
+        classes=_CLASSES if of_device else _HOST,
         activity=outline["activity"],
         iterations=[(label, share(start), share(end)) for label, start, end in steps.values()],
         window=None if window is None else (share(window[0]), share(window[1])),
-        length=f"{duration(length)} of device activity",
+        length=f"{duration(length)} of {'device' if of_device else 'CPU'} activity",
     )
 
 

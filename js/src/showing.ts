@@ -6,7 +6,7 @@ import type { Marked } from "./timeline/overlay";
 import type { Timeline } from "./timeline/timeline";
 import type { View } from "./timeline/types";
 
-/** Asks the explorer around a part to show evidence (`detail`: `Shown`), or to go back (`detail`: null). */
+/** Asks the explorer around a part to show evidence (`detail`: `Evidence`), or to go back (`detail`: null). */
 export const SHOW = "hta-show";
 
 /** Asks the explorer around a story to try the change against a finding in "What if" (`detail`: its number). */
@@ -33,13 +33,6 @@ export interface Evidence {
   names?: string[];
   focus?: [number, number] | null;
   window: [number, number];
-}
-
-export interface Shown {
-  title: string;
-  evidence: Evidence;
-  /** goes back */
-  back(): void;
 }
 
 /** How much of the time around it is shown with the evidence, as a share of its length, on each side. */
@@ -69,7 +62,7 @@ export class Showing {
   ) {}
 
   /** Select what the evidence is about, zoom to it, light it up, and open its panel first of all. */
-  show({ evidence }: Shown): void {
+  show(evidence: Evidence): void {
     this.#before ??= {
       selected: new Map(Object.entries(this.traits).map(([name, { value }]) => [name, value])),
       panels: this.panels.value,

@@ -93,7 +93,7 @@ it("marks iterations that the recording cut", async () => {
   });
   const [first, second] = buttons(el, ".hta-step-strip");
   expect(first?.title).toBe(
-    "Iteration 551: 2.00 ms on rank 3, the slowest of 4; 1.00 ms on the fastest; cut by the recording",
+    "Iteration 551: 2.00 ms on rank 3, the slowest of 4; 1.00 ms on the fastest; incomplete",
   );
   expect(first?.querySelector<HTMLElement>(".hta-step")?.dataset.partial).toBe("true");
   expect(second?.getAttribute("aria-pressed")).toBe("true");

@@ -41,7 +41,7 @@ def test_the_cost_is_that_of_the_rank(job):
     share = percent(100.0 * row["cost_ns"] / frame["time_ns"].iloc[0])
     assert row["cost_ns"] < frame["cost_ns"].iloc[0]
     assert finding is not None
-    said = f"Rank 2 costs {share} of a step ({duration(row['cost_ns'])}): the same operations take"
+    said = f"Rank 2 costs {share} of a step ({duration(row['cost_ns'])}). The same operations take"
     assert said in str(finding.text)
 
 

@@ -89,7 +89,7 @@ def test_graphs_promise_nothing_where_graphs_run_already():
     assert topics
     for topic in topics:
         assert findings[topic]["section"] == "unknown" and pd.isna(findings[topic]["saving_ns"])
-        assert "91.3 % of it inside replays of graphs" in findings[topic]["text"]
+        assert "91.3 % of it lies inside replays of graphs" in findings[topic]["text"]
         assert findings[topic]["saving"] == (
             "What can be saved is unknown: most of it lies in graphs that are replayed already."
         )

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
+from html import escape
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -107,6 +109,9 @@ def test_a_picture_stands_in_by_default(lab: Lab) -> None:
     expect(picture).to_have_count(1, timeout=20_000)
     expect(picture).to_be_hidden()  # beside the live view nobody sees it
     assert "Selected: the whole job" in drawn(picture)
+    headline = page.locator(".hta-story h2").inner_text()
+    assert "".join(re.findall(r'font-size="18"[^>]*>([^<]*)', drawn(picture))) == escape(headline)
+    assert drawn(picture).count("data-form=") == page.locator(".hta-segments > *").count() > 2
     page.locator(".hta-rank-grid button").nth(1).click()
     source = picture.get_attribute("src") or ""
     expect(picture).not_to_have_attribute("src", source, timeout=20_000)

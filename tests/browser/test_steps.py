@@ -18,14 +18,16 @@ explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
 explorer
 """
 PANEL = "next(part for _, part in explorer.parts if getattr(part, 'kind', '') == 'step_parts')"
-# How far the heading of a panel lies below the top of what scrolls.
-BELOW_TOP = """(kind) => {
-  const heading = document.querySelector(`.hta-panel[data-kind="${kind}"] h3`);
+# How far the scope line lies below the top of what scrolls, and a heading below that line.
+BELOW = """(kind) => {
+  const heading = document.querySelector(`.hta-panel[data-kind="${kind}"] h3`).getBoundingClientRect();
+  const scope = document.querySelector(".hta-scope");
   const scrolls = (el) =>
     el.scrollHeight > el.clientHeight && /auto|scroll/.test(getComputedStyle(el).overflowY);
-  let frame = heading.parentElement;
+  let frame = scope.parentElement;
   while (!scrolls(frame)) frame = frame.parentElement;
-  return heading.getBoundingClientRect().top - frame.getBoundingClientRect().top;
+  const line = scope.getBoundingClientRect();
+  return [line.top - frame.getBoundingClientRect().top, heading.top - line.bottom];
 }"""
 WIDE = """() => [...document.querySelectorAll('.hta-steps-beside *')]
   .filter((el) => {
@@ -99,20 +101,46 @@ def test_steps_by_keyboard_and_by_duration(day: Lab, root: Locator) -> None:
     day.expect_kernel(f"{PANEL}.pair", ())
 
 
-@pytest.mark.parametrize("way", ["launcher", "bar"])
+def comes_to_the_top(day: Lab, root: Locator, kind: str) -> None:
+    """The heading of the panel has the focus, right below the scope line, which is at the top itself."""
+    expect(root.locator(f".hta-panel[data-kind={kind}] h3").first).to_be_focused()
+    day.page.wait_for_timeout(500)
+    line, heading = day.page.evaluate(BELOW, kind)
+    assert abs(line) <= 1, kind
+    assert 0 <= heading <= 16, kind
+
+
+@pytest.mark.parametrize("way", ["launcher", "finding", "bar", "checks"])
 def test_a_panel_opens_with_its_heading_at_the_top(day: Lab, root: Locator, way: str) -> None:
-    for label, kind in (("Overview", "overview"), ("Events", "events"), ("Kernels", "kernel_breakdown")):
-        if way == "launcher":
+    if way == "launcher":
+        for label, kind in (("Overview", "overview"), ("Events", "events"), ("Kernels", "kernel_breakdown")):
             open_panel(root, label)
-        elif root.locator(f".hta-panel-bar [data-kind={kind}]").count():
-            root.locator(f".hta-panel-bar [data-kind={kind}]").click()
-        else:
-            continue
-        heading = root.locator(f".hta-panel[data-kind={kind}] h3").first
-        expect(heading).to_be_focused()
-        day.page.wait_for_timeout(500)
-        assert 0 <= day.page.evaluate(BELOW_TOP, kind) <= 24, kind
-        assert heading.locator("xpath=..").bounding_box()["height"] <= 40  # type: ignore[index]
+            comes_to_the_top(day, root, kind)
+    elif way == "finding":
+        root.locator(".hta-advice").get_by_role("button", name="Open panel").click()
+        comes_to_the_top(day, root, "stragglers")
+    elif way == "bar":
+        root.locator(".hta-panel-bar [data-kind=events]").click()
+        comes_to_the_top(day, root, "events")
+    else:
+        root.get_by_role("button", name="All findings").click()
+        comes_to_the_top(day, root, "overview")
+
+
+def test_panels_side_by_side_have_headers_of_a_line_and_begin_at_the_same_height(
+    day: Lab, root: Locator
+) -> None:
+    day.kernel("setattr(explorer, 'panels', ['temporal_breakdown', 'kernel_breakdown'])")
+    headers = root.locator(".hta-panel .hta-head")
+    bodies = root.locator(".hta-panel .hta-head + *")
+    expect(headers).to_have_count(2)
+    expect(root.locator(".hta-panel svg.hta-bars")).to_have_count(2)
+    boxes = [header.bounding_box() for header in headers.all()]
+    assert [box["height"] for box in boxes if box] == [40, 40]
+    assert len({box["y"] for box in boxes if box}) == 1
+    assert len({body.bounding_box()["y"] for body in bodies.all()}) == 1  # type: ignore[index]
+    cut = "(bars) => bars.filter((bar) => bar.querySelector('h3').scrollWidth > bar.clientWidth).length"
+    assert headers.evaluate_all(cut) == 0
 
 
 def test_it_is_shared_from_one_menu(day: Lab, root: Locator) -> None:
@@ -120,7 +148,7 @@ def test_it_is_shared_from_one_menu(day: Lab, root: Locator) -> None:
     menu = root.locator(".hta-header").get_by_role("button", name="Share")
     menu.click()
     day.page.get_by_role("menuitem", name="Copy Markdown").click()
-    expect(root.get_by_role("button", name="Copied")).to_be_visible()
+    expect(root.get_by_role("button", name="Copied")).to_be_visible(timeout=30_000)
     copied = day.page.evaluate("() => navigator.clipboard.readText()")
     assert copied == literal_eval(day.kernel("explorer.to_markdown()"))
     for item, name in (("Save HTML report", "ddp_4ranks.html"), ("Save Excel workbook", "ddp_4ranks.xlsx")):

@@ -1,6 +1,7 @@
-"""Ten questions of every day, each answered by at most three actions: a click, drag, key, or text with Enter.
+"""Tasks of every day, each done by at most two actions: a click, drag, key, or text with Enter.
 
-A task begins with the explorer at rest and counts what its user does; the kernel then knows the answer.
+A task begins with the explorer at rest and counts what its user does; the kernel then knows the answer, and
+what answers is in sight.
 """
 
 from ast import literal_eval
@@ -12,11 +13,12 @@ from playwright.sync_api import Locator, expect
 from hta_widgets.formatting import duration
 from tests.browser.comparison import open_viewer
 from tests.browser.lab import TIMELINE, Lab
+from tests.browser.test_steps import comes_to_the_top
 from tests.browser.test_timeline import GUTTER
 
 pytestmark = pytest.mark.browser
 
-MOST = 3
+MOST = 2
 CELL = """
 from hta_widgets import Scope, TraceExplorer, analysis, examples
 explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
@@ -116,6 +118,7 @@ def test_the_slowest_kernel_of_the_slowest_step(user: User) -> None:
     longest = f"analysis.longest_events(trace, Scope(iterations=({slowest},))).iloc[0]"
     user.lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", True)
     expect(user.root).to_contain_text("longest event 1 of 50")
+    expect(user.root.locator(".hta-inspector h3").first).to_be_in_viewport(ratio=1)
     user.lab.shot("task-slowest-kernel")
 
 
@@ -129,6 +132,10 @@ def test_why_this_gap(user: User) -> None:
         True,
     )
     expect(user.root.locator(".hta-inspector")).to_contain_text("Why")
+    expect(user.root.locator(".hta-inspector h3").first).to_be_in_viewport(ratio=1)
+    expect(user.lanes).to_be_in_viewport()
+    share = "(inspector.facts.end_ns - inspector.facts.start_ns) / (timeline.view[1] - timeline.view[0])"
+    user.lab.expect_kernel(f"0.3 <= {share} <= 0.7", True)
     user.lab.expect_kernel("max(inspector.facts.causes_ns, key=inspector.facts.causes_ns.get)", "data_stall")
     expect(user.root.locator(".hta-inspector")).to_contain_text("data")
     user.lab.shot("task-gap")
@@ -142,6 +149,7 @@ def test_same_kernel_next_and_who_launched_it(user: User) -> None:
     user.lab.expect_kernel("inspector.facts is not None and inspector.facts.event.event_id", number)
     operator = literal_eval(user.lab.kernel("inspector.facts.operator.name"))
     expect(user.told("Operator")).to_contain_text(operator)
+    expect(user.told("Operator")).to_be_in_viewport()
     user.press(">")
     following = "inspector.facts is not None and inspector.facts.same_name.previous is not None and "
     user.lab.expect_kernel(f"{following} inspector.facts.same_name.previous.event_id", number)
@@ -159,7 +167,8 @@ def test_what_fixing_the_loader_gives(user: User) -> None:
     user.lab.expect_kernel("explorer.panels", ("what_if",))
     whole = "explorer.what_if().query('iteration.isna()')"
     user.lab.expect_kernel(f"({whole}['after_ns'] < {whole}['before_ns']).tolist()", [True] * 4)
-    expect(user.root.locator(".hta-panel[data-kind=what_if] .hta-wi-number").first).to_be_visible()
+    expect(user.root.locator(".hta-panel[data-kind=what_if] .hta-wi-number").first).to_be_in_viewport()
+    comes_to_the_top(user.lab, user.root, "what_if")
 
 
 def test_the_owner_of_the_peak_of_memory(user: User) -> None:
@@ -170,16 +179,18 @@ def test_the_owner_of_the_peak_of_memory(user: User) -> None:
     panel = user.root.locator(".hta-panel[data-kind=memory_owners]")
     expect(panel).to_contain_text(f"belongs to {name}")
     expect(panel.locator("tbody tr").first).to_contain_text(operator)
+    comes_to_the_top(user.lab, user.root, "memory_owners")
 
 
 def test_the_straggler_and_its_cause(user: User) -> None:
     late = user.root.locator(".hta-advice")
     expect(late).to_contain_text("Rank 2 is late")
-    expect(late).to_contain_text("the same operations take 1.12 times as long")
+    expect(late).to_contain_text("The same operations take 1.12 times as long")
     user.click(late.get_by_role("button", name="Open panel"))
     user.lab.expect_kernel("explorer.panels", ("stragglers",))
     frame = "explorer.frame('stragglers')"
     user.lab.expect_kernel(f"int({frame}.sort_values('caused_wait_ns').iloc[-1]['rank'])", 2)
+    comes_to_the_top(user.lab, user.root, "stragglers")
 
 
 def test_the_events_of_a_brush_as_a_file(user: User) -> None:
@@ -195,22 +206,41 @@ def test_the_events_of_a_brush_as_a_file(user: User) -> None:
         user.click(user.root.get_by_role("button", name="Save events"))
     lines = saved.value.path().read_text().splitlines()
     user.lab.expect_kernel("len(explorer.events)", len(lines) - 1)
+    expect(user.root.locator(".hta-inspector")).to_be_in_viewport()
     assert lines[0].startswith('"rank","event_id","name"') and len(lines) > 10
 
 
-def test_two_steps_are_compared(user: User) -> None:
+def test_why_a_step_is_slow(user: User) -> None:
+    """The longest step and the shortest one, one sentence, and parts that add up."""
+    lengths = "(trace.iterations.end_ns - trace.iterations.start_ns).groupby(trace.iterations.iteration)"
+    order = f"{lengths}.mean().sort_values().index.tolist()"
+    shortest, *_, longest = literal_eval(user.lab.kernel(order))
     steps = user.root.locator(".hta-step-strip button")
-    user.click(steps.nth(0))
-    user.click(steps.nth(2), modifiers=["ControlOrMeta"])
-    user.lab.expect_kernel("selection.iterations", (10, 12))
+    user.click(steps.filter(has_text=str(longest)))
+    user.click(steps.filter(has_text=str(shortest)), modifiers=["ControlOrMeta"])
+    first, second = sorted((shortest, longest))
+    user.lab.expect_kernel("selection.iterations", (first, second))
     user.lab.expect_kernel("(inspector.status, inspector.content['kind'])", ("idle", "steps"))
-    parts = literal_eval(user.lab.kernel("analysis.step_difference(trace, 10, 12)['change_ns'].tolist()"))
+    difference = f"analysis.step_difference(trace, {first}, {second})['change_ns'].tolist()"
+    parts = literal_eval(user.lab.kernel(difference))
     assert sum(parts[:-1]) == parts[-1] != 0
     beside = user.root.locator(".hta-inspector")
-    expect(beside.locator("h3")).to_contain_text(f"Step 12 is {duration(abs(parts[-1]))}")
+    expect(beside.locator("h3")).to_contain_text(f"Step {second} is {duration(abs(parts[-1]))}")
+    expect(beside.locator("h3")).to_be_in_viewport(ratio=1)
     expect(beside.locator(".hta-difference > p").first).to_contain_text("The GPU ")
     assert beside.evaluate("(el) => el.scrollWidth <= el.clientWidth")
     user.lab.shot("task-two-steps")
+
+
+def test_a_report_is_shared(user: User) -> None:
+    user.click(user.root.locator(".hta-header").get_by_role("button", name="Share"))
+    item = user.lab.page.get_by_role("menuitem", name="Save HTML report")
+    expect(item).to_be_in_viewport(ratio=1)
+    with user.lab.page.expect_download() as saved:
+        user.click(item)
+    assert saved.value.suggested_filename == "ddp_4ranks.html"
+    assert "<script" in saved.value.path().read_text()
+    expect(user.root.get_by_role("button", name="Saved")).to_be_in_viewport(ratio=1)
 
 
 def test_model_flops_from_a_stated_number_of_tokens(user: User) -> None:
@@ -220,7 +250,7 @@ def test_model_flops_from_a_stated_number_of_tokens(user: User) -> None:
     user.lab.expect_kernel("explorer.panels", ("utilization",))
     box = panel.get_by_label("Tokens per step")
     box.fill("4096")
-    user.press("Tab")
+    user.lab.page.keyboard.press("Tab")
     per_rank = 6 * 81_162_240 * 4096 * 4 // 4  # 6 P T of four steps, shared by four ranks
     whole = "explorer.frame('utilization').query('rank == 0 and iteration.isna()')"
     user.lab.expect_kernel(
@@ -245,6 +275,7 @@ def test_all_softmax(user: User) -> None:
     count = literal_eval(user.lab.kernel("len(explorer.events)"))
     assert count > 0
     expect(user.root.locator(".hta-timeline-matches")).to_contain_text(f"{count:,} matches")
+    expect(user.root.locator(".hta-timeline-matches")).to_be_in_viewport(ratio=1)
 
 
 def test_lanes_are_filtered_and_pinned(user: User) -> None:
@@ -255,16 +286,16 @@ def test_lanes_are_filtered_and_pinned(user: User) -> None:
     user.lanes.hover(position={"x": 60, "y": FIRST_STREAM})
     expect(user.root.locator(".hta-timeline-tip")).to_contain_text("GPU 2 stream 7")
     user.lanes.focus()
-    user.press("p")
+    user.lab.page.keyboard.press("p")
     user.lab.expect_kernel("timeline.pinned", [(2, "GPU 2 stream 7")])
     box.fill("")
     user.lab.expect_kernel("bool(timeline.lanes['shown'].all())", True)
     user.lab.shot("lanes-pinned")
     user.lanes.hover(position={"x": 60, "y": FIRST_STREAM - 20})
     user.lanes.focus()
-    user.press("p")
+    user.lab.page.keyboard.press("p")
     user.lab.expect_kernel("timeline.pinned", [])
-    user.press("h")
+    user.lab.page.keyboard.press("h")
     user.lab.expect_kernel("timeline.lanes.query('not shown')['label'].tolist()", ["GPU 2 stream 7"])
     box.fill("")
 

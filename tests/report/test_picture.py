@@ -5,7 +5,17 @@ import re
 from xml.etree import ElementTree
 
 from hta_widgets import Trace, TraceExplorer
-from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
+from hta_widgets.charts.svg import (
+    Bar,
+    Fall,
+    FoundPicture,
+    Overview,
+    PanelPicture,
+    Picture,
+    Segment,
+    Step,
+    StoryPicture,
+)
 from hta_widgets.charts.svg.drawing import Drawing
 
 NASTY = "</title><script>alert(1)</script>&\x00\ud800"
@@ -28,7 +38,12 @@ def test_text_is_never_markup() -> None:
     bars = [Bar(NASTY, [(NASTY, "idle", 1.0)], NASTY)] * 12
     falls = [Fall(NASTY, [Step(NASTY, "idle", 0, 9, NASTY), Step(NASTY, "", 0, 9, None)])] * 12
     answers = [PanelPicture(NASTY, NASTY, bars), PanelPicture(NASTY, NASTY, falls=falls)]
-    picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, answers, NASTY)
+    forms = ("simulated", "bound", "unknown", "hidden", "rest")
+    story = StoryPicture(
+        NASTY, NASTY, [NASTY], [Segment(0.2, form, "idle", NASTY) for form in forms], NASTY, NASTY,
+        [FoundPicture(1, NASTY, NASTY, form, "idle") for form in forms],
+    )  # fmt: skip
+    picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, answers, NASTY, story)
     assert any("<script>" in text for text in texts(picture))
     html = picture._repr_mimebundle_()["text/html"]
     assert len(re.findall("<[a-z/]", html)) == 1
@@ -107,3 +122,28 @@ def test_picture_of_an_explorer(ddp: Trace) -> None:
     source = re.search(r"base64,([^\"]+)", picture._repr_mimebundle_()["text/html"])
     assert source
     assert base64.b64decode(source[1]).decode() == picture.to_svg()
+
+
+def test_the_story_is_that_of_the_first_screen(ddp: Trace) -> None:
+    """The same sentences, and as many parts of the bar, which fill it, in the same order and forms."""
+    explorer = TraceExplorer(ddp, panels=[])
+    picture = explorer.snapshot()
+    told = dict(explorer.parts)["story"].content
+    shown = " ".join(texts(picture))
+    assert told["headline"] in shown
+    assert f"All numbers are for {told['scope']}" in shown
+    for number, advice in enumerate(told["advice"], 1):
+        assert f"{number} {advice['noun']}" in shown
+        assert advice["label"] in shown
+    root = ElementTree.fromstring(picture.to_svg())
+    bar = [rect.attrib for rect in root.iter() if "data-form" in rect.attrib]
+    assert [part["data-form"] for part in bar] == [part["form"] for part in told["parts"]]
+    ends = [float(part["x"]) + float(part["width"]) + 1 for part in bar]
+    for end, following in zip(ends, bar[1:], strict=False):
+        assert abs(end - float(following["x"])) <= 0.6
+    assert (float(bar[0]["x"]), round(ends[-1])) == (16, 944)
+    explorer.close()
+
+
+def test_nothing_is_told_of_what_was_not_judged() -> None:
+    assert not any("All numbers" in text for text in texts(Picture("Empty", [], "", None, [], "")))

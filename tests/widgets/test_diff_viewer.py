@@ -48,6 +48,17 @@ def panel_of(viewer: DiffViewer, kind: str) -> ComparisonPanel:
     return next(part for area, part, own in viewer.parts if area == "panel" and own == kind)
 
 
+def test_the_headline_is_the_change_of_a_step(viewer: DiffViewer, until: Until) -> None:
+    """Without its parts, which the panel has; none where steps cannot be compared."""
+    until(lambda: at_rest(viewer) and bool(viewer.headline))
+    waterfall = panel_of(viewer, "step_waterfall")
+    assert waterfall.sentence.startswith(f"{viewer.headline}: ")
+    assert viewer.headline.endswith(f"than of {next(iter(viewer.selections))}")
+    assert viewer.headline in viewer.snapshot().to_svg()
+    waterfall.status = "error"
+    assert viewer.headline == ""
+
+
 def test_every_comparison_has_its_panel_and_every_run_its_timeline(viewer: DiffViewer) -> None:
     state = viewer.get_state()
     assert state["_view"] == "diff"
@@ -196,7 +207,7 @@ def test_the_picture_tells_what_the_panels_do(viewer: DiffViewer) -> None:
     assert whole.end - whole.start == sum(step.end - step.start for step in parts) == rows["change_ns"].sum()
     assert [step.start for step in parts] == [0, *(step.end for step in parts[:-1])]
     svg = picture.to_svg()
-    assert "two compared with one" in svg and whole.text in svg
+    assert viewer.headline in svg and whole.text in svg
     ElementTree.fromstring(svg)
 
 

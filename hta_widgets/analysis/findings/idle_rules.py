@@ -89,12 +89,12 @@ class Where:
         return self.longest_ns >= MOST * self.idle.length
 
     def text(self) -> Text:
-        """`, mostly in f (73 %)` or `, in f (31 %) and g (20 %)`, what is not recorded, the longest gap."""
+        """`, mostly in f. 73 % of it lies there. It lasts up to 3.00 ms at a time`: few numbers each."""
         whole = self.idle.length
         mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
         parts: list[Said] = [
             say(
-                "{place} ({share}){around}",
+                "{place}{around}",
                 place=place_claim(
                     "most_idle_in" if mostly else "idle_in",
                     place.name,
@@ -103,33 +103,42 @@ class Where:
                     cause=self.cause,
                     nth=nth,
                 ),
-                share=self._part("idle_in_call", place.idle_ns, call=place.name),
                 around=around_text(self.rank, place.name, place.within),
             )
             for nth, place in enumerate(self.places)
         ]
         where = NOTHING_SAID
         if parts:
-            word = "mostly " * (mostly and self.places[0].idle_ns < _NEARLY_ALL * whole)
-            where = say(", {mostly}in {places}", mostly=word, places=says(parts))
+            shares: list[Said] = [
+                self._part("idle_in_call", place.idle_ns, call=place.name) for place in self.places
+            ]
+            where = say(
+                ", {mostly}in {places}. {shares} of it {lies} there",
+                mostly="mostly " * (mostly and self.places[0].idle_ns < _NEARLY_ALL * whole),
+                places=says(parts),
+                shares=says(shares),
+                lies="lies" if len(parts) == 1 else "lie",
+            )
         if not self.recorded:
             unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
             what = "no call" if parts else "nothing"
-            where += say(", {share} of it where the host recorded {what}", share=unrecorded, what=what)
+            where += say(". {share} of it lies where the host recorded {what}", share=unrecorded, what=what)
         longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
         where += say(
-            "; {longest} in one gap" if self.once else "; up to {longest} at a time", longest=longest
+            ". {longest} of it lies in one gap" if self.once else ". It lasts up to {longest} at a time",
+            longest=longest,
         )
         if self.drained_by:
             where += say(
-                "; {share} of it after the host had waited in {call} until the device had nothing left to do",
+                ". {share} of it lies after the host had waited in {call} until the device had nothing left "
+                "to do",
                 share=self._part("idle_drained", self.drained_ns),
                 call=place_claim("drained_by", self.drained_by, self.rank, cause=self.cause),
             )
         if self.of_graphs:
             place, ns = max(("inside", self.in_replays_ns), ("between", self.between_replays_ns), key=_second)
             where += say(
-                "; {share} of it {place} replays of graphs",
+                ". {share} of it lies {place} replays of graphs",
                 share=self._part(f"idle_{place}_replays", ns),
                 place=place,
             )
@@ -235,7 +244,7 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             part = 100.0 * arriving / whole
             if cause is _HOST and severity_of(part):
                 follows = say(
-                    "; its launches take another {share} to arrive",
+                    ". Its launches take another {share} to arrive",
                     share=inputs.of_time(
                         "idle_by_cause", part, ranks, cause="launch_latency",
                         apart_ns=apart_ns(inputs, ranks, "launch_latency"),

@@ -80,12 +80,12 @@ class ReplayedJob:
             return NOTHING_SAID
         who = ranks_in_words(self.ranks)
         return say(
-            " {who} cost{s} {share} of a step ({time}): {evidence}.",
+            " {who} cost{s} {share} of a step ({time}). {evidence}.",
             who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=capitalised(who)),
             s="s" * (len(self.ranks) == 1),
             share=share,
             time=Claim("job_saving", self.cost_ns, "ns/step"),
-            evidence=Claim("job_evidence", self.evidence, "name", shown=self.evidence),
+            evidence=Claim("job_evidence", self.evidence, "name", shown=capitalised(self.evidence)),
         )
 
 

@@ -163,8 +163,8 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
     behind = found[rank]
     share = 100.0 * behind.cost_ns / inputs.judged_ns[rank]
     text = say(
-        "While prompts are read, requests that decode wait {lost}: up to {longest} for a token instead of "
-        "{usual}.",
+        "While prompts are read, requests that decode wait {lost}. A token takes up to {longest} instead "
+        "of {usual}.",
         lost=inputs.time_lost("behind_prompts", share, behind.cost_ns, (rank,)),
         longest=Claim("longest_wait_for_token", behind.longest_ns, "ns", ranks=(rank,)),
         usual=Claim("serving_period", behind.usual_ns, "ns", ranks=(rank,),

@@ -54,11 +54,28 @@ class Drawing:
         *,
         opacity: float = 1,
         line: str = "",
+        dashes: str = "",
+        form: str = "",
     ) -> None:
-        """A filled rectangle, with an outline if `line` is its colour."""
+        """A filled rectangle, with an outline if `line` is its colour; `form` names what it stands for."""
         extra = f' fill-opacity="{opacity}"' * (opacity < 1) + f' stroke="{line}"' * bool(line)
+        extra += f' stroke-dasharray="{dashes}"' * bool(dashes) + f' data-form="{form}"' * bool(form)
         self._shapes.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"{extra}/>'
+        )
+
+    def stripes(self, x: float, y: float, width: float, height: float, stroke: str, spacing: float) -> None:
+        """Lines from the lower left to the upper right of a rectangle, and its outline."""
+        lines = []
+        start = x - height
+        while start < x + width:
+            first, last = max(start, x), min(start + height, x + width)
+            lines.append(f"M{first:.1f} {y + height - (first - start):.1f}L{last:.1f} "
+                         f"{y + height - (last - start):.1f}")  # fmt: skip
+            start += spacing
+        outline = f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}Z"
+        self._shapes.append(
+            f'<path d="{"".join(lines)}{outline}" fill="none" stroke="{stroke}" stroke-width="2"/>'
         )
 
     def band(

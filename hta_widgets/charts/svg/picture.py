@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 
 from hta_widgets.charts.svg.drawing import LINE, MUTED, Drawing
+from hta_widgets.charts.svg.story import StoryPicture, draw_story
 from hta_widgets.charts.svg.waterfall import Fall, draw_waterfall
 from hta_widgets.palette import LIGHT
 from hta_widgets.short_paths import shorten
@@ -21,10 +22,6 @@ WIDTH = 960
 _LEFT, _RIGHT = 16, WIDTH - 16
 _MOST_BARS = 8
 _LINE_CHARACTERS = 120
-_HEADLINE_CHARACTERS = 100
-_TITLE_WIDTH = 290
-_SAVED, _TRACK = "#1b6e3c", "#eceef1"  # --hta-good, --hta-track of the front end
-_BOUND_OPACITY = 0.45
 
 Part = tuple[str, str, float]  # label, class of time, length
 
@@ -68,23 +65,6 @@ class PanelPicture:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A finding: its title, the time that its change saves (% of the whole, 0 if unknown), and that in words.
-
-    Attributes:
-        title: a noun phrase.
-        saving_pct: what its change saves, in % of the time; 0 where that is unknown.
-        figure: the number in words.
-        bound: the saving is an upper bound.
-    """
-
-    title: str
-    saving_pct: float
-    figure: str
-    bound: bool
-
-
-@dataclass(frozen=True)
 class Picture:
     """A static picture of what is shown. Notebooks show it as their output, and keep it when they are saved.
 
@@ -95,8 +75,7 @@ class Picture:
         overview: the job over time; None without slices.
         answers: what the panels say.
         origin: who drew it.
-        headline: what was found, in a sentence.
-        findings: the first findings.
+        story: what was found, as the first screen has it; None where nothing was judged.
     """
 
     title: str
@@ -105,8 +84,7 @@ class Picture:
     overview: Overview | None
     answers: Sequence[PanelPicture]
     origin: str
-    headline: str = ""
-    findings: Sequence[Found] = ()
+    story: StoryPicture | None = None
 
     def to_svg(self) -> str:
         """The picture as an SVG document."""
@@ -115,13 +93,15 @@ class Picture:
         y = _facts(drawing, 40, self.facts)
         drawing.text(_LEFT, y + 14, f"Selected: {self.selected}", fill=MUTED, width=_RIGHT - _LEFT)
         y += 24
-        y = _findings(drawing, y, self.headline, self.findings)
+        if self.story is not None:
+            y = draw_story(drawing, y, _LEFT, _RIGHT, self.story)
         if self.overview is not None:
             y = _overview(drawing, y, self.overview)
         for answer in self.answers:
             y = _answer(drawing, y, answer)
         drawing.text(_LEFT, y + 14, self.origin, size=11, fill=MUTED, width=_RIGHT - _LEFT)
-        said = [f"{self.title}.", self.headline, *(panel.sentence for panel in self.answers)]
+        headline = f"{self.story.headline}." if self.story is not None else ""
+        said = [f"{self.title}.", headline, *(panel.sentence for panel in self.answers)]
         return drawing.document(y + 26, " ".join(filter(None, said)))
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -145,27 +125,6 @@ def _facts(drawing: Drawing, y: float, facts: Sequence[tuple[str, str]]) -> floa
         drawing.text(x, y + 28, value, bold=True, width=step)
         x += step
     return y + 36
-
-
-def _findings(drawing: Drawing, y: float, headline: str, findings: Sequence[Found]) -> float:
-    """The headline, and a row for each finding: its number and title, and a bar on the scale of all time."""
-    if not headline:
-        return y
-    for line in textwrap.wrap(headline, _HEADLINE_CHARACTERS, max_lines=2, placeholder=" …"):
-        drawing.text(_LEFT, y + 18, line, size=15, bold=True, width=_RIGHT - _LEFT)
-        y += 22
-    y += 4
-    for number, found in enumerate(findings, 1):
-        drawing.text(_LEFT, y + 13, f"{number}", bold=True)
-        drawing.text(_LEFT + 16, y + 13, found.title, width=_TITLE_WIDTH)
-        x, width = _LEFT + _TITLE_WIDTH + 28, 320.0
-        drawing.rect(x, y + 3, width, 12, _TRACK)
-        if found.saving_pct > 0:
-            opacity = _BOUND_OPACITY if found.bound else 1.0
-            drawing.rect(x, y + 3, width * min(found.saving_pct, 100.0) / 100.0, 12, _SAVED, opacity=opacity)
-        drawing.text(x + width + 12, y + 13, found.figure, size=11, fill=MUTED, width=_RIGHT - x - width - 12)
-        y += 20
-    return y + 8
 
 
 def _overview(drawing: Drawing, y: float, overview: Overview) -> float:

@@ -37,7 +37,7 @@ export function Bar({ rows, total, status, names, query, filters, filtering, sig
   const chosen = names.value.length;
   const filtered = Object.keys(filters.value ?? {}).length;
   return (
-    <div class="hta-bar hta-events-bar">
+    <div class="hta-bar hta-head hta-events-bar">
       <h3>Events</h3>
       <span class="hta-muted" role="status">
         {count(rows.value, total.value)}

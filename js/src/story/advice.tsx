@@ -104,7 +104,7 @@ function Finding({
           </p>
         )}
         {part && (
-          <div class="hta-share" aria-hidden="true">
+          <div class="hta-saving" aria-hidden="true">
             <span
               class="hta-part"
               data-form={part.form}

@@ -9,6 +9,7 @@ import { LaneMenu, type LaneMenuProps } from "./lane_menu";
 import { MatchList, type MatchListProps } from "./match_list";
 import { colourNames } from "./palette";
 import { RankMenu, type RankMenuProps } from "./rank_menu";
+import type { Doubtful } from "./types";
 
 export interface BarProps {
   /** event classes that occur */
@@ -18,6 +19,8 @@ export interface BarProps {
   step(step: 1 | -1): void;
   /** the matches one by one; a new object where others match */
   list: Signal<Omit<MatchListProps, "count">>;
+  /** what is hatched */
+  doubtful: readonly Doubtful[];
   /** words that choose the lanes */
   lanes: Signal<string | undefined>;
   /** null where all ranks have lanes to begin with */
@@ -48,9 +51,26 @@ const TIMES: [Times, label: string, hint: string][] = [
   ["what_if", "What if", "Show when everything would happen under the changes of What if"],
 ];
 
+/** What hatching stands for, on a slice and on all lanes of a step; the tip of each gives the reason. */
+const HATCHED = { slice: "estimated times", step: "steps left out" };
+const hatchedAs = ({ lane }: Doubtful) => (lane === null ? "step" : "slice");
+
 export function Bar(props: BarProps) {
-  const { classes, matches, step, list, lanes, ranked, goTo, times, timesNote, counters, path, pathStatus } =
-    props;
+  const {
+    classes,
+    doubtful,
+    matches,
+    step,
+    list,
+    lanes,
+    ranked,
+    goTo,
+    times,
+    timesNote,
+    counters,
+    path,
+    pathStatus,
+  } = props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -138,6 +158,12 @@ export function Bar(props: BarProps) {
           <li key={name}>
             <span class="hta-swatch" style={{ background: `var(--hta-${name})` }} />
             {name}
+          </li>
+        ))}
+        {[...new Set(doubtful.map(hatchedAs))].map((of) => (
+          <li key={of}>
+            <span class="hta-swatch hta-hatched" data-of={of} />
+            {HATCHED[of]}
           </li>
         ))}
       </ul>

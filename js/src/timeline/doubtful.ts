@@ -35,7 +35,7 @@ export function drawDoubtful(
     }
   }
   hatch(context, steps, place, palette.text, 0.25);
-  hatch(context, slices, place, palette.text, 0.8);
+  hatch(context, slices, place, palette.background, 0.8); // every fill stands out from the background
 }
 
 /** The same lines from the lower left to the upper right for all boxes, however many there are. */

@@ -30,7 +30,7 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
       await timeline.choose(place.slice, true);
     } else if (place) {
       const [lane, start, end] = place.gap;
-      timeline.approach(start, end);
+      timeline.look(frameAround(start, end, 0.5, timeline.bounds)); // half of the view, as evidence
       await timeline.choose(null, false);
       timeline.chooseGap(lane, [start, end]);
     }

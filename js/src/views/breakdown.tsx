@@ -36,6 +36,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
   const frozen = model.get("frozen") === true; // a report: what was not saved is out of reach
   const kind: string = model.get("kind");
+  const label: string = model.get("label");
   const title: string = model.get("title");
   const chart: Chart = model.get("chart");
   const form: Field[] = model.get("form") ?? [];
@@ -157,9 +158,11 @@ export const breakdown: View = ({ model, el, signal }) => {
     const shown = (some && (value === "idle" || value === "busy")) || (narrowed && value !== "error");
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
-        <div class="hta-bar">
-          <h3 title={time.value ? `${title}, ${time.value}` : title}>{title}</h3>
-          {shown && time.value && <span class="hta-muted">{time.value}</span>}
+        <div class="hta-bar hta-head">
+          <div class="hta-heading" title={time.value ? `${title}, ${time.value}` : title}>
+            <h3 aria-description={title}>{label}</h3>
+            {shown && time.value && <span class="hta-muted">{time.value}</span>}
+          </div>
           <BusyMark status={status} />
           <span class="hta-grow" />
           {shown && (

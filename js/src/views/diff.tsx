@@ -26,6 +26,7 @@ export const diff: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);
   const { status, rpc } = loading;
   const runs = trait<Run[]>(model, "runs", signal);
+  const headline = trait<string>(model, "headline", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
   const locked = trait<boolean>(model, "locked", signal);
   const align = trait<Align>(model, "align", signal);
@@ -80,6 +81,7 @@ export const diff: View = ({ model, el, signal, host }) => {
             ))}
           </ul>
         )}
+        {headline.value && <h2 aria-live="polite">{headline.value}</h2>}
         <Notices {...loading} />
         {panels(0, first < 0 ? undefined : first)}
         {timelines.length > 0 && (

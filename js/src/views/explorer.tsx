@@ -2,7 +2,7 @@
 // selectors, the timeline with what is selected beside it, and the panels.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren, ComponentType } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
 import { ALL, type Selected } from "../clauses";
@@ -21,7 +21,7 @@ import { choicesOf, historyCommands } from "../places";
 import { revealed } from "../reveal";
 import { shareItems } from "../share";
 import { draw } from "../shared";
-import { MARK, type Mark, SHOW, Showing, type Shown, TRY, WHOLE } from "../showing";
+import { type Evidence, MARK, type Mark, SHOW, Showing, TRY, WHOLE } from "../showing";
 import { Slot, type SlotProps } from "../slot";
 import { type Edge, Splitter, sizeOf } from "../splitter";
 import { announceView } from "../static_preview";
@@ -29,7 +29,7 @@ import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
 import { Toast, type Told } from "../toast";
 import { Tour } from "../tour";
-import { ADVICE } from "./story";
+import { PIECES, type Pieces } from "./story";
 
 interface Fact {
   label: string;
@@ -95,7 +95,6 @@ export const explorer: View = ({ model, el, signal, host }) => {
   let reveal = "";
 
   const panelOf = (kind: string) => el.querySelector<HTMLElement>(`.hta-panel[data-kind="${kind}"]`);
-  const labelOf = (kind: string) => available.value.find((entry) => entry.kind === kind)?.label ?? kind;
   const openPanel = (kind: string) => {
     if (!available.value.some((entry) => entry.kind === kind)) return;
     const panel = panels.value.includes(kind) && panelOf(kind);
@@ -136,11 +135,11 @@ export const explorer: View = ({ model, el, signal, host }) => {
     for (const [name, trait] of Object.entries(selected)) trait.value = ALL[name as keyof Selected] as never;
   };
   el.addEventListener(WHOLE, selectAll, { signal });
-  const advice = makeSignal<ComponentType | null>(null);
+  const pieces = makeSignal<Pieces | null>(null);
   el.addEventListener(
-    ADVICE,
+    PIECES,
     (event) => {
-      advice.value = (event as CustomEvent<ComponentType>).detail;
+      pieces.value = (event as CustomEvent<Pieces>).detail;
     },
     { signal },
   );
@@ -152,21 +151,10 @@ export const explorer: View = ({ model, el, signal, host }) => {
   el.addEventListener(
     SHOW,
     (event) => {
-      const shown = (event as CustomEvent<Shown | null>).detail;
-      if (shown) {
-        const { kind = "" } = shown.evidence;
-        reveal = ""; // the timeline is what comes into view
-        const panel = kind && ` and opens “${labelOf(kind)}”`;
-        showing.show(shown);
-        const see = { label: "See the panel", run: () => openPanel(kind) };
-        told.value = {
-          text: `${shown.title}: the timeline zooms to it${panel}.`,
-          actions: [...(kind ? [see] : []), { label: "Back", run: shown.back }],
-        };
-      } else {
-        showing.back();
-        told.value = null;
-      }
+      const { detail } = event as CustomEvent<Evidence | null>;
+      reveal = ""; // the timeline is what comes into view
+      if (detail) showing.show(detail);
+      else showing.back();
     },
     { signal },
   );
@@ -275,6 +263,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 </Button>
               </span>
             </header>
+            {pieces.value && <pieces.value.Scope />}
             <div class="hta-parts" data-findings={available.value.some(({ kind }) => kind === "overview")}>
               {slots(["story"])}
               {loading.notices.value.length > 0 && (
@@ -293,7 +282,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                     </Button>
                   )}
                   {slots(STAGE.slice(1))}
-                  {advice.value && <advice.value />}
+                  {pieces.value && <pieces.value.Advice />}
                 </div>
               </div>
               <div class="hta-panels">

@@ -34,7 +34,7 @@ export const iterations: View = ({ model, el, signal }) => {
       step.ranks > 1
         ? ` on rank ${step.slowestRank}, the slowest of ${step.ranks}; ${duration(step.fastest)} on the fastest`
         : "";
-    return `Iteration ${iteration}: ${duration(step.slowest)}${several}${step.partial ? "; cut by the recording" : ""}`;
+    return `Iteration ${iteration}: ${duration(step.slowest)}${several}${step.partial ? "; incomplete" : ""}`;
   };
 
   function Iterations() {
@@ -52,7 +52,7 @@ export const iterations: View = ({ model, el, signal }) => {
             <span class="hta-muted">
               up to {duration(longest)}
               {source.value && `, from ${source.value}`}
-              {partial && ", hatched: cut by the recording"}
+              {partial && ", hatched: incomplete"}
             </span>
           )}
         </div>

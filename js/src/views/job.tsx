@@ -18,7 +18,7 @@ import { trait, type View } from "../model";
 import { onAbort } from "../page";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
-import { SHOW, type Shown } from "../showing";
+import { type Evidence, SHOW } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 
 const BESIDE = 980; // px: from this width on, pictures stand side by side
@@ -89,7 +89,7 @@ export const job: View = ({ model, el, signal }) => {
     effect(() => void look(version.value)),
   );
 
-  const tell = (detail: Shown | null) =>
+  const tell = (detail: Evidence | null) =>
     el.dispatchEvent(new CustomEvent(SHOW, { detail, bubbles: true, composed: true }));
   const back = () => {
     shown.value = null;
@@ -98,7 +98,7 @@ export const job: View = ({ model, el, signal }) => {
   const show = ({ rank, evidence }: Notable) => {
     if (shown.value === rank || !evidence) return back();
     shown.value = rank;
-    tell({ title: `Rank ${label(rank)} and who waits for it`, evidence, back });
+    tell(evidence);
   };
 
   /** What is shown until somebody chooses: what ranks cost, if that is known. */
@@ -238,7 +238,7 @@ export const job: View = ({ model, el, signal }) => {
     const known = ranks.value.length > 0 && status.value !== "empty" && status.value !== "error";
     return (
       <section class="hta-job" aria-label="Job" aria-busy={status.value === "busy"}>
-        <div class="hta-bar">
+        <div class="hta-bar hta-head">
           <h3>Job</h3>
           {known && <span class="hta-muted">{counted(ranks.value.length, "rank")}</span>}
           <BusyMark status={status} />
@@ -260,10 +260,13 @@ export const job: View = ({ model, el, signal }) => {
         {known && (
           <>
             <p class="hta-job-sentence" aria-live="polite">
-              {answer.value.sentence ||
-                (answer.value.costs === "missing"
-                  ? `What ranks cost is not known. ${answer.value.missing}`
-                  : "Replaying all ranks to find what each of them costs…")}
+              {answer.value.sentence ? (
+                <Headline text={answer.value.sentence} />
+              ) : answer.value.costs === "missing" ? (
+                `What ranks cost is not known. ${answer.value.missing}`
+              ) : (
+                "Replaying all ranks to find what each of them costs…"
+              )}
             </p>
             <Grouped />
             <Pictures />
@@ -274,6 +277,16 @@ export const job: View = ({ model, el, signal }) => {
   }
   draw(<Job />, el, signal);
 };
+
+/** The first sentence stands out. */
+function Headline({ text }: { text: string }) {
+  const [first, ...rest] = text.split(/(?<=\.) (?=[A-Z])/);
+  return (
+    <>
+      <strong>{first}</strong> {rest.join(" ")}
+    </>
+  );
+}
 
 /** An answer without its costs is shown only if these take longer: until then, the one before stays. */
 const PATIENCE_MS = 600;

@@ -16,8 +16,15 @@ import { Bar } from "../story/bar";
 import type { Story } from "../story/story";
 import css from "../story/story.css";
 
-/** `detail`: the component that says what the shown finding advises, for the explorer to place. */
-export const ADVICE = "hta-advice";
+/** `detail`: what stands elsewhere than the story itself, for the explorer to place. */
+export const PIECES = "hta-story-pieces";
+
+export interface Pieces {
+  /** says what all numbers are of, and stays in sight */
+  Scope: ComponentType;
+  /** says what the shown finding advises */
+  Advice: ComponentType;
+}
 
 export const story: View = ({ model, el, signal }) => {
   adoptStyles(el, "story", css);
@@ -83,7 +90,27 @@ export const story: View = ({ model, el, signal }) => {
         open={(kind) => ask(OPEN, kind)}
       />
     ) : null;
-  ask(ADVICE, Advice as ComponentType);
+  const Scope = () => {
+    const told = content.value as Story;
+    if (!told.headline)
+      return status.value === "busy" ? (
+        <div class="hta-scope hta-muted">Numbers come once all ranks are read</div>
+      ) : null;
+    return (
+      <div class="hta-scope" data-narrowed={told.narrowed}>
+        <span aria-live="polite">
+          <span class="hta-muted">All numbers are for</span> <strong>{told.scope}</strong>
+        </span>
+        {told.narrowed && !frozen && (
+          <Button title="Select the whole job" onClick={() => ask(WHOLE)}>
+            Whole job ×
+          </Button>
+        )}
+        <BusyMark status={status} />
+      </div>
+    );
+  };
+  ask(PIECES, { Scope, Advice } satisfies Pieces);
 
   function View() {
     const told = content.value as Story;
@@ -94,7 +121,6 @@ export const story: View = ({ model, el, signal }) => {
           <StateNotice status={status} message={message} />
           {busy && (
             <>
-              <div class="hta-scope hta-muted">Numbers come once all ranks are read</div>
               <h2>
                 <span role="status">Looking for what costs time</span>
               </h2>
@@ -107,17 +133,6 @@ export const story: View = ({ model, el, signal }) => {
       );
     return (
       <section class="hta-story" aria-label="Findings" aria-busy={busy}>
-        <div class="hta-scope" data-narrowed={told.narrowed}>
-          <span aria-live="polite">
-            <span class="hta-muted">All numbers are for</span> <strong>{told.scope}</strong>
-          </span>
-          {told.narrowed && !frozen && (
-            <Button title="Select the whole job" onClick={() => ask(WHOLE)}>
-              Whole job ×
-            </Button>
-          )}
-          <BusyMark status={status} />
-        </div>
         <StateNotice status={status} message={message} />
         <div class="hta-story-body">
           <h2>{told.headline}</h2>

@@ -289,6 +289,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   render(
     <Bar
       classes={outline.class_of}
+      doubtful={outline.doubtful ?? []}
       times={choice}
       path={onPath}
       ranked={ranking.text}

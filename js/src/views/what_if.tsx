@@ -61,7 +61,7 @@ export const whatIf: View = ({ model, el, signal }) => {
         data-live={hand.live.value}
         aria-busy={status.value === "busy"}
       >
-        <div class="hta-bar">
+        <div class="hta-bar hta-head">
           <h3>What if</h3>
           {choice && hand.frozen && <span class="hta-muted">{`rank ${about.value.rank}`}</span>}
           {choice && !hand.frozen && (

@@ -108,7 +108,7 @@ def test_who_replays_graphs_is_not_told_to(tmp_path: Path) -> None:
 
 def test_a_file_of_the_compiler_is_named_by_its_module(tmp_path: Path) -> None:
     row = overview(steps(in_a_module).open(tmp_path)).set_index("topic").loc["idle_host"]
-    assert "compiled graph of SD3Transformer2DModel (" in row["text"]
+    assert "compiled graph of SD3Transformer2DModel. " in row["text"]
     assert FILE in row["claims"] and "in nn.Module" not in row["text"]
 
 

@@ -69,10 +69,10 @@ def device_wait(program: Program, folder: Path) -> pd.Series:
     [
         (
             between,
-            "% of it between replays of graphs",
+            "% of it lies between replays of graphs",
             "Capture more of the work in one graph",
         ),
-        (inside, "% of it inside replays of graphs", "wait for other nodes"),
+        (inside, "% of it lies inside replays of graphs", "wait for other nodes"),
     ],
 )
 def test_graphs(body: Callable[[Program], None], text: str, advice: str, tmp_path: Path) -> None:

@@ -600,7 +600,7 @@ CASES = {
     "loader in one function": Case(
         loop(loads_in_a_function),
         "data_stall",
-        words=("transforms.py(12): decode_jpeg (90.", "Speed up transforms.py(12): decode_jpeg"),
+        words=("transforms.py(12): decode_jpeg. 90.", "Speed up transforms.py(12): decode_jpeg"),
         never=("/home/x", "num_workers is 0"),
     ),
     "loader behind compute": Case(loop(loads_ahead), "compute_bound", never=("loader",)),
@@ -625,8 +625,8 @@ CASES = {
         "values_read_back",
         words=("10 times (aten::item)",),
         texts=(
-            "late, in route (",
-            " of it after the host had waited in aten::item until the device had nothing left to do",
+            "late, in route. ",
+            " of it lies after the host had waited in aten::item until the device had nothing left to do",
             "Look at aten::item: the host cannot be ahead",
             "Look at route first",
         ),
@@ -722,7 +722,11 @@ CASES = {
     "host with a region and few calls": Case(
         loop(clears_a_cache),
         "idle_host",
-        words=("late, in clear_cache (", "% of it where the host recorded no call", "Look at clear_cache. "),
+        words=(
+            "late, in clear_cache. ",
+            "% of it lies where the host recorded no call",
+            "Look at clear_cache. ",
+        ),
         never=("recorded nothing",),
     ),
     "host without records, with stacks": Case(
@@ -918,7 +922,7 @@ CASES = {
         loop(in_a_module),
         "idle_host",
         ("python_heavy",),
-        words=("nn.Module: Rotary_0 (", "nn.Module: Embedding_0 ("),
+        words=("late, in nn.Module: Rotary_0", "nn.Module: Embedding_0"),
         texts=("In nn.Module: Rotary the host takes 432 µs for each launch",),
     ),
     "exchange under an unknown name": Case(
