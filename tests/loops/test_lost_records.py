@@ -84,8 +84,10 @@ def test_lost_work_is_missing_in_the_step_that_launches_it(ahead: Ahead, tmp_pat
     step = int(rank.iteration[lost])
     assert [veto.iteration for veto in trace.vetoes("efficiency")] == [step]
     steps = rank.iterations.set_index("iteration")
+    steps["dur_us"] = (steps["end_ns"] - steps["start_ns"]) / 1_000
     [veto] = trace.vetoes("efficiency")
     assert (veto.start_ns, veto.end_ns) == tuple(steps.loc[step, ["start_ns", "end_ns"]])
+    assert steps["dur_us"].where(~steps["partial"]).max() <= truth(simulated(loop)[0]).period
     for other in set(steps.index) - {step}:
         window = Scope(window_ns=tuple(steps.loc[other, ["start_ns", "end_ns"]].tolist()))
         assert not trace.vetoes(scope=window) and not withheld(trace, window, "efficiency")

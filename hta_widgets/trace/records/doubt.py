@@ -46,6 +46,7 @@ class DoubtfulStep:
         lost, untimed, estimated: launches without work, records left out, and records with estimated times.
         is_open: it was still open when the recording ended.
         lacks_first: the work that it begins with is missing: when it began on the device is not known.
+        ends_in_doubt: the device times it, and the next one begins with estimated times.
     """
 
     iteration: int
@@ -57,6 +58,7 @@ class DoubtfulStep:
     estimated: int
     is_open: bool
     lacks_first: bool = False
+    ends_in_doubt: bool = False
 
     @property
     def reason(self) -> str:
@@ -70,6 +72,8 @@ class DoubtfulStep:
             parts.append(f"the times of {counted(self.estimated, 'device record')} are estimates")
         if self.is_open:
             parts.append("it was still open when the recording ended")
+        if self.ends_in_doubt:
+            parts.append("the next step begins with records whose times are estimates")
         return ", ".join(parts)
 
 
@@ -130,11 +134,13 @@ def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulS
     lacks_first = _earliest(steps_of[0], missing, count) < _earliest(
         *_launched_work(rank_trace, start, end), count
     )
+    in_doubt = by_device & np.append((lacks_first & (estimated > 0))[1:], False)[:count]
+    wrong |= in_doubt
     return [
         DoubtfulStep(
             int(numbers[i]), int(tile_start[i]), int(tile_end[i]), int(doubt[i]), int(lost[i]),
             int(untimed[i]) + (nowhere if not untimed[i] else 0), int(estimated[i]), bool(is_open[i]),
-            bool(lacks_first[i]),
+            bool(lacks_first[i]), bool(in_doubt[i]),
         )
         for i in np.flatnonzero(wrong).tolist()
     ]  # fmt: skip
