@@ -368,7 +368,7 @@ _GRAPHS = Change(
     lambda _: [edits.graphs()],
     "That is more than the cost: graphs take the host's time between launches away, too.",
     # that they bring nothing need not be because other work takes the time: there may be no runs
-    "simulated as CUDA graphs, its runs of short kernels save nothing, or it has none",
+    "simulated as captured graphs, its runs of short kernels save nothing, or it has none",
 )
 
 
