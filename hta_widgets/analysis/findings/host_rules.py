@@ -64,8 +64,12 @@ class _Lost(NamedTuple):
     share_pct: float
     worst: int
 
+    def alone(self, hosts: dict[int, HostTime]) -> int | None:
+        """The rank that stands out, if one does."""
+        return self.worst if len(self.ranks) < len(hosts) else None
+
     def evidence(self, hosts: dict[int, HostTime], name: str) -> Evidence:
-        return Evidence(rank=self.worst if len(self.ranks) < len(hosts) else None, name=name)
+        return Evidence(rank=self.alone(hosts), name=name)
 
     def text(self, inputs: Inputs, hosts: dict[int, HostTime], template: str, /, **parts: Said) -> Text:
         """`template` with {who} does it and {lost} of the time; `measure` and `about` say what that is."""
@@ -205,6 +209,7 @@ def _loading(inputs: Inputs) -> Finding | None:
         advice,
         "user_annotations",
         found.evidence(hosts, ""),
+        explains=found.alone(hosts),
     )
 
 
@@ -483,6 +488,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         advice,
         "call_stacks",
         found.evidence(hosts, first),
+        explains=found.alone(hosts),
         severity="note" if mostly_works else None,
     )
 
