@@ -198,7 +198,7 @@ def of_hosts(
         with _all_in_step(ranks, step):
             for rank, each in enumerate(ranks):
                 for _ in range(6):
-                    each.operator("aten::mm", dice.randint(480, 520) * US)
+                    each.operator("aten::mm", dice.randint(495, 505) * US)
                 more(each, rank, step)
                 each.operator("c10d::allreduce_", 10 * US)
             end = max(each.now for each in ranks) + transfer
@@ -256,7 +256,7 @@ def loaders_of_hosts(dice: random.Random, folder: Path) -> Trace:
 
 @kind()
 def nothing_on_hosts(dice: random.Random, folder: Path) -> Trace:
-    return of_hosts(dice, folder, lambda each, rank, step: 0, 50 * US)
+    return of_hosts(dice, folder, lambda each, rank, step: 0, 20 * US)
 
 
 # -- the test --------------------------------------------------------------------------------------------
