@@ -238,6 +238,7 @@ def _straggler(inputs: Inputs) -> Finding | None:
         Evidence(rank=one),
         lost={rank: waits.for_late[rank] for rank in found.ranks},
         late=tuple(waits.late),
+        title=f"Waiting for {ranks_in_words(waits.late)}",
     )
 
 

@@ -198,6 +198,7 @@ def test_what_ends_with_a_collective_by_chance_does_not_wait_for_it(tmp_path: Pa
 def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
     rows = told(tmp_path, reducing(others_ns=5 * MS), reducing(late_ns=5 * MS))
     row = rows["host_straggler"]
+    assert row["title"] == "Waiting for rank 1"
     assert (row["rank"], row["cost_ns"]) == (1, 6 * 5 * MS)
     assert "of rank 0 waits in collectives for rank 1" in row["text"]
     assert "rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
