@@ -13,7 +13,6 @@ from hta_widgets.trace.out_of_memory import failed_allocations
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.allocator import allocator_faults
 from hta_widgets.trace.records.marks import Mark
-from hta_widgets.trace.records.recorder import recorder_of
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -67,7 +66,7 @@ def _impossible(rank_trace: RankTrace) -> list[Finding]:
             f"{kept:,} estimated from like work" if kept else "", f"{out:,} left out" if out else "",
         ]))  # fmt: skip
         detail = f"records that {what}, such as {example}: {became}"
-        remedy = recorder_of(rank_trace).fewer_events
+        remedy = rank_trace.accelerator.fewer_events
         findings.append(Finding(rank_trace.rank, "warning", mark.label, len(at), detail, remedy))
     return findings
 
@@ -75,7 +74,7 @@ def _impossible(rank_trace: RankTrace) -> list[Finding]:
 def _no_device_work(rank_trace: RankTrace) -> list[Finding]:
     if rank_trace.is_device.any():
         return []
-    recorder, launches = recorder_of(rank_trace), len(rank_trace.losses.launches)
+    recorder, launches = rank_trace.accelerator, len(rank_trace.losses.launches)
     detail, remedy = "no work of an accelerator was recorded", rank_trace.accelerator.record
     if launches:
         detail = (
@@ -89,7 +88,7 @@ def _no_device_work(rank_trace: RankTrace) -> list[Finding]:
 
 
 def _lost_work(rank_trace: RankTrace) -> list[Finding]:
-    losses, recording, recorder = rank_trace.losses, rank_trace.recording, recorder_of(rank_trace)
+    losses, recording, recorder = rank_trace.losses, rank_trace.recording, rank_trace.accelerator
     findings = []
     if captured := len(losses.captured):
         whole = recording.kind == "graph capture"
@@ -230,7 +229,7 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
         event = int(faults.contradictory[0])
         at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
         detail = f"memory events whose numbers contradict each other, left out; the first at {at}"
-        remedy = recorder_of(rank_trace).update
+        remedy = rank_trace.accelerator.update
         count = len(faults.contradictory)
         findings.append(Finding(rank_trace.rank, "warning", "memory_contradiction", count, detail, remedy))
     if len(faults.gaps):

@@ -111,7 +111,8 @@ def retimed(frame: pd.DataFrame, clock: Clock) -> pd.DataFrame:
 
 def without_beginning(frame: pd.DataFrame, iterations: list[int]) -> pd.DataFrame:
     """The iterations of a rank where some have lost their first work: it is not recorded when they begin on
-    the device, and so when those before them end.
+    the device, and so when those before them end. They begin where the work of those before them ends: what
+    was lost is no time of these.
 
     Args:
         frame: as `timed` returns it.
@@ -120,7 +121,10 @@ def without_beginning(frame: pd.DataFrame, iterations: list[int]) -> pd.DataFram
     lacking = frame["iteration"].isin(iterations)
     if not lacking.any():
         return frame
-    frame = frame.assign(leading=frame["leading"] & ~lacking)
+    same_run = frame["run"].eq(frame["run"].shift())
+    before = frame["device_end_ns"].shift().where(same_run)
+    begin = frame["device_start_ns"].mask(lacking & before.notna() & frame["device_start_ns"].notna(), before)
+    frame = frame.assign(leading=frame["leading"] & ~lacking, device_start_ns=begin)
     return retimed(frame, cast(Clock, str(frame["clock"].iloc[0])))
 
 

@@ -40,7 +40,7 @@ from hta_widgets.trace.rank_links import RankLinks
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
-from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps
+from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps, may_doubt
 from hta_widgets.trace.records.losses import Losses, losses_of, without_launch
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.vetoes import Veto, vetoes_of
@@ -110,6 +110,7 @@ class RankTrace(RankLinks):
             "own_iterations",
             "iteration_clock",
             "contradicted_iterations",
+            "doubtful_steps",
             "vetoes",
             REMEMBERED,
         ):
@@ -189,7 +190,7 @@ class RankTrace(RankLinks):
     @cached_property
     def doubtful_steps(self) -> list[DoubtfulStep]:
         """The steps whose records are not whole; they are `partial` in `iterations`."""
-        return doubtful_steps(self) if self.events.header.repair else []
+        return doubtful_steps(self, self.iterations) if may_doubt(self) else []
 
     @cached_property
     def vetoes(self) -> list[Veto]:
@@ -255,11 +256,15 @@ class RankTrace(RankLinks):
         if (lent := self.by_lent_marks(clock)) is not None:
             return lent
         own = self.own_iterations
-        return own if clock is None or not len(own) or own["clock"].iloc[0] == clock else retimed(own, clock)
+        if clock is None or not len(own) or own["clock"].iloc[0] == clock:
+            return own
+        return self._without_doubtful(retimed(own, clock))
 
     def by_lent_marks(self, clock: Clock | None) -> pd.DataFrame | None:
         """The iterations by the marks of another rank; None where there are none for this one."""
-        return None if self._lent is None else self._timed(self._lent, self.iteration, clock)
+        if self._lent is None:
+            return None
+        return self._without_doubtful(self._timed(self._lent, self.iteration, clock))
 
     @cached_property
     def own_iterations(self) -> pd.DataFrame:
@@ -268,12 +273,19 @@ class RankTrace(RankLinks):
         known = None if kept is None else kept_iterations.read(*kept)
         if known is None:
             known = self._timed(self.announced, self._own_iteration, self._clock)
-            if doubtful := self.doubtful_steps:
-                known["partial"] |= known["iteration"].isin([step.iteration for step in doubtful])
-                known = without_beginning(known, [step.iteration for step in doubtful if step.lacks_first])
+            known = self._without_doubtful(known)
             if kept is not None:
                 kept_iterations.write(*kept, known)
         return known
+
+    def _without_doubtful(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Iterations of which those are partial, too, whose records are not whole."""
+        if not may_doubt(self):
+            return frame
+        doubtful = doubtful_steps(self, frame)
+        partial = frame["partial"] | frame["iteration"].isin([step.iteration for step in doubtful])
+        lacking = [step.iteration for step in doubtful if step.lacks_first]
+        return without_beginning(frame.assign(partial=partial), lacking)
 
     @property
     def kept_iterations(self) -> tuple[Path, str] | None:

@@ -22,7 +22,7 @@ def launch(start: int, correlation: int, tid: int = 1, dur: int = 1) -> Event:
     return event("cuda_runtime", "cudaLaunchKernel", start, dur, tid, correlation=correlation)
 
 
-def write(path: Path, events: list[Event], rank: int = 0) -> Path:
+def write(path: Path, events: list[Event], rank: int = 0, ranks: int = 2) -> Path:
     """Write events to `path`, with `ts` and `dur` in us to the last digit."""
     lines = []
     for event in events:
@@ -31,7 +31,7 @@ def write(path: Path, events: list[Event], rank: int = 0) -> Path:
         lines.append(
             json.dumps(rest)[:-1] + f', "ts": {event["ts"]}, "dur": {dur // 1000}.{dur % 1000:03d}}}'
         )
-    head = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2}})[:-1]
+    head = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": ranks}})[:-1]
     path.write_text(head + ', "traceEvents": [\n' + ",\n".join(lines) + "\n]}")
     return path
 
@@ -39,5 +39,9 @@ def write(path: Path, events: list[Event], rank: int = 0) -> Path:
 def job(folder: Path, *ranks: list[Event]) -> Trace:
     """A job of these ranks, numbered from 0."""
     return Trace.open(
-        {rank: write(folder / f"{rank}.json", events, rank) for rank, events in enumerate(ranks)}, cache=False
+        {
+            rank: write(folder / f"{rank}.json", events, rank, max(len(ranks), 2))
+            for rank, events in enumerate(ranks)
+        },
+        cache=False,
     )

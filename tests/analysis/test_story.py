@@ -8,7 +8,8 @@ import pytest
 
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, slowdown, temporal_breakdown, what_if
-from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.evidence.document import evidence
+from hta_widgets.analysis.findings import judged_scope, sentence
 from hta_widgets.analysis.findings.bar import CLASSES, whole_parts
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.shown_at import places_of
@@ -232,3 +233,27 @@ def test_parts_are_rounded_to_their_total():
 def test_causes_have_short_names():
     causes = [rule for rule in RULES if rule.role == "cause"]
     assert all(rule.label and rule.cause and len(rule.label.split()) <= 4 for rule in causes)
+
+
+SEVERAL_SAVE = (
+    "ddp_4ranks",
+    "hta/trace_diff/test",
+    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "tracelens/mi300/resnet_act_checkpoint.json.gz",
+)
+
+
+@pytest.mark.parametrize("name", SEVERAL_SAVE)
+def test_every_surface_has_the_order_of_the_overview(name):
+    """One change may save most by itself, and another more on top of it: all begin with the same one."""
+    trace = opened(name)
+    frame = overview(trace)
+    told, of_agents = story(trace, None, frame), evidence(trace)["findings"]
+    own = [row for row in frame.to_dict("records") if row["section"] == "saves" and not row["part_of"]]
+    first = [row["topic"] for row in own]
+    assert len(first) > 1
+    assert [each.topic for each in told.advice][: len(own)] == first
+    assert [each["id"] for each in of_agents][: len(own)] == first[: len(of_agents)]
+    assert own[0]["title"].lower() in sentence(frame).lower()
+    named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
+    assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))

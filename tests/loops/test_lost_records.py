@@ -68,3 +68,36 @@ def test_lost_records_move_nothing_that_is_said(loop: Loop, lost: str, tmp_path:
     for rank, true in enumerate(truths):
         for part in PARTS:
             assert abs(split.loc[rank, part] - getattr(true, part)) <= POINTS, (rank, part)
+
+
+@pytest.mark.parametrize("ahead", get_args(Ahead))
+def test_lost_work_is_missing_in_the_step_that_launches_it(ahead: Ahead, tmp_path: Path) -> None:
+    """Where the host runs ahead, the work of a step runs while its host is in a later one: steps are then
+    timed by the device, and the later one is whole."""
+    loop = Loop("bottom", "nothing", ahead, steps=10)
+    folder = write(loop, simulated(loop), tmp_path / "job")
+    lose(folder / "rank0.json", "one kernel")
+    trace = Trace.open(folder, cache=False)
+    rank = trace.rank(0)
+    assert rank.iteration_clock == ("host" if ahead == "none" else "device")
+    [lost] = rank.losses.lost.tolist()
+    step = int(rank.iteration[lost])
+    assert [veto.iteration for veto in trace.vetoes("efficiency")] == [step]
+    steps = rank.iterations.set_index("iteration")
+    steps["dur_us"] = (steps["end_ns"] - steps["start_ns"]) / 1_000
+    [veto] = trace.vetoes("efficiency")
+    assert (veto.start_ns, veto.end_ns) == tuple(steps.loc[step, ["start_ns", "end_ns"]])
+    assert steps["dur_us"].where(~steps["partial"]).max() <= truth(simulated(loop)[0]).period
+    for other in set(steps.index) - {step}:
+        window = Scope(window_ns=tuple(steps.loc[other, ["start_ns", "end_ns"]].tolist()))
+        assert not trace.vetoes(scope=window) and not withheld(trace, window, "efficiency")
+
+
+def test_lost_work_that_would_run_in_the_next_step_leaves_that_in_doubt_by_the_host(tmp_path: Path) -> None:
+    loop = Loop("bottom", "nothing", "half", steps=10)
+    folder = write(loop, simulated(loop), tmp_path / "job")
+    lose(folder / "rank0.json", "one kernel")
+    trace = Trace.open(folder, cache=False, clock="host")
+    [lost] = trace.rank(0).losses.lost.tolist()
+    step = int(trace.rank(0).iteration[lost])
+    assert [each.iteration for each in trace.rank(0).doubtful_steps] == [step, step + 1]

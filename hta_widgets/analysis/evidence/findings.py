@@ -37,7 +37,7 @@ _IDLE: Final = ("idle_breakdown", "idle_gaps", "stream_idle_breakdown")
 
 
 def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
-    """The rows that become findings, in their order: by saving, then by cost, then what devices work on.
+    """The rows that become findings, in the order of `overview`; what devices work on comes last.
 
     Parts of a finding, doubts about the class of some work, asides without a cost and what is said of the
     recording are none; nor is what a veto forbids.
@@ -56,12 +56,8 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
         and not (row["kind"] in _IDLE and "idle_causes" in forbidden)
     ]
 
-    def place(row: Row) -> tuple[int, float, float, str]:
-        saving = 0.0 if "savings" in forbidden or _absent(row["saving_pct"]) else float(row["saving_pct"])
-        last = (VERDICT, MEMORY).index(row["section"]) + 1 if row["section"] in (VERDICT, MEMORY) else 0
-        return last, -saving, -float(row["share_pct"]), str(row["topic"])
-
-    return sorted(found, key=place)
+    last = (VERDICT, MEMORY)
+    return sorted(found, key=lambda row: last.index(row["section"]) + 1 if row["section"] in last else 0)
 
 
 def finding_of(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
 __all__ = [
-    "KEEP_MEMORY",
     "data_stall",
     "device_wait",
     "idle_host",
@@ -23,10 +22,6 @@ __all__ = [
     "sync_calls",
     "tiny_kernels",
 ]
-
-KEEP_MEMORY = (
-    "Let PyTorch keep the memory: no torch.cuda.empty_cache() in the loop, no PYTORCH_NO_CUDA_MEMORY_CACHING."
-)
 
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
@@ -59,10 +54,10 @@ def data_stall(inputs: Inputs, where: Where) -> str:
 def sync_calls(inputs: Inputs, where: Where) -> str:
     """What makes a host wait."""
     if where.places and ALLOCATES.search(where.places[0].name):
-        return f"{_first(where)} waits for all that the device has to do. {KEEP_MEMORY}"
+        return f"{_first(where)} waits for all that the device has to do. {inputs.accelerator.keep_memory}"
     return (
-        "Look for .item(), .cpu(), print of a tensor and torch.cuda.synchronize() in the loop; read values "
-        "back once in many steps."
+        "Look for .item(), .cpu(), print of a tensor and "
+        f"{inputs.accelerator.call('synchronize')} in the loop; read values back once in many steps."
     )
 
 
@@ -89,7 +84,7 @@ def _late_host(inputs: Inputs, where: Where) -> str:
     if not where.places:
         return _less_host_work(inputs, where)
     if ALLOCATES.search(where.places[0].name):
-        return KEEP_MEMORY
+        return inputs.accelerator.keep_memory
     if where.long:
         return (
             f"Look at {_first(where)}: for a millisecond or more at a time the host launches nothing, so "

@@ -101,13 +101,14 @@ def slow_copies(inputs: Inputs) -> Finding | None:
     if not slow:
         return None
     most, link = max(slow, key=lambda each: each[0].beyond_ns(_GENERATIONS[each[1]]))
+    by = f" ({inputs.accelerator.monitor})" if inputs.accelerator.monitor else ""
     return _finding(
         inputs,
         most,
         _GENERATIONS[link],
         say("{link} carries some {gbps}", link=link, gbps=_usual(most, _GENERATIONS[link], link)),
-        "Check that the process runs on the device's NUMA node, that the slot has all its lanes (nvidia-smi "
-        "-q), and what else uses the link meanwhile; copy contiguous tensors.",
+        f"Check that the process runs on the device's NUMA node, that the slot has all its lanes{by}, and "
+        "what else uses the link meanwhile; copy contiguous tensors.",
     )
 
 

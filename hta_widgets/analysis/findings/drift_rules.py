@@ -67,7 +67,7 @@ def clock_drift(inputs: Inputs) -> Finding | None:
         rise=Claim("rise", 100.0 * most.slope * (most.steps - 1) / most.first, "%", "first step", ranks),
         rising=Claim("rising_kernels", most.rising_pct, "%", "time of equal kernels", ranks),
     )
-    watch = " (nvidia-smi dmon, rocm-smi)" if inputs.has_graphs else ""
+    watch = f" ({inputs.accelerator.monitor})" if inputs.accelerator.monitor else ""
     return Finding(
         most.cost_ns,
         share,

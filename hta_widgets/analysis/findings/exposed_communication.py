@@ -87,7 +87,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     about = "exposed_transfers" if waited.any() else "exposed_communication"
     beyond, first = ", the waiting for other ranks aside" if waited.any() else "", ""
     if 2 * (int(inputs.unclear.sum()) + unknown) > lost:
-        beyond, first = ", waiting for other ranks included", _whom_to_ask(inputs)
+        beyond, first = ", waiting for other ranks included", whom_to_record(inputs)
     kind: Said = ""
 
     def are_most(operations: Collection[str]) -> bool:
@@ -154,7 +154,7 @@ def _earlier(inputs: Inputs) -> str:
     return f"Start communication earlier and in larger pieces{how}, or use a process group of fewer ranks."
 
 
-def _whom_to_ask(inputs: Inputs) -> str:
+def whom_to_record(inputs: Inputs) -> str:
     """Which ranks would tell waiting from transfers; "" where all are there and still do not."""
     trace, selected = inputs.trace, inputs.scope.ranks
     if selected is not None and not set(trace.ranks).issubset(selected):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.rule import Change
 
-__all__ = ["NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "severity_of"]
+__all__ = ["ALONE", "NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "severity_of"]
 
 Severity = Literal["warning", "note", "verdict"]
 
@@ -20,6 +20,9 @@ NOTE_PCT: Final = 3.0
 
 WARNING_PCT: Final = 10.0
 """From this share on, a finding is a warning: fixing it is worth more than most other changes to a job."""
+
+ALONE: Final = 3.0
+"""A rank is reported by itself if it loses this many times as much as the others do on average."""
 
 
 @dataclass(frozen=True)

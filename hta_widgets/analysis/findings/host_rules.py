@@ -14,17 +14,17 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
+from hta_widgets.analysis.findings.exposed_communication import whom_to_record
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
+from hta_widgets.analysis.findings.host_waits import HostWaits, waits_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, WAITS_FOR_LATE, Rule, never
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
-from hta_widgets.analysis.parallelism.process_groups import listed_groups
-from hta_widgets.formatting import brief
+from hta_widgets.formatting import brief, ranks_in_words
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -53,7 +53,10 @@ _DOES: Final = {
 
 
 class _Lost(NamedTuple):
-    """A part of the time: the ranks that it is about, its mean and share, the rank with most of it."""
+    """A part of the time: the ranks that it is about, its mean and share, the rank with most of it.
+
+    The ranks are all, one that stands out, or all but those that the others wait for.
+    """
 
     part: str
     ranks: list[int]
@@ -61,14 +64,20 @@ class _Lost(NamedTuple):
     share_pct: float
     worst: int
 
+    def alone(self, hosts: dict[int, HostTime]) -> int | None:
+        """The rank that stands out, if one does."""
+        return self.worst if len(self.ranks) < len(hosts) else None
+
     def evidence(self, hosts: dict[int, HostTime], name: str) -> Evidence:
-        return Evidence(rank=self.worst if len(self.ranks) < len(hosts) else None, name=name)
+        return Evidence(rank=self.alone(hosts), name=name)
 
     def text(self, inputs: Inputs, hosts: dict[int, HostTime], template: str, /, **parts: Said) -> Text:
         """`template` with {who} does it and {lost} of the time; `measure` and `about` say what that is."""
         who: Said = "On average over the ranks, the main thread"
         if len(hosts) == 1:
             who = "The main thread"
+        elif len(self.ranks) > 1 and len(self.ranks) < len(hosts):
+            who = "On average over the other ranks, the main thread"
         elif len(self.ranks) < len(hosts):
             rank = Claim("host_stands_out", (self.worst,), "ranks", about={"part": self.part})
             who = say("The main thread of {rank}", rank=rank)
@@ -200,63 +209,95 @@ def _loading(inputs: Inputs) -> Finding | None:
         advice,
         "user_annotations",
         found.evidence(hosts, ""),
+        explains=found.alone(hosts),
     )
 
 
-class _Late(NamedTuple):
-    """The rank that most of the waiting for collectives is for, and rank -> when it waits for it."""
-
-    rank: int
-    waits: dict[int, Intervals]
-
-    @property
-    def waits_ns(self) -> dict[int, int]:
-        return {rank: time.length for rank, time in self.waits.items()}
-
-
 def _straggler(inputs: Inputs) -> Finding | None:
-    """Threads that wait in collectives until one of the ranks joins."""
-    hosts = hosts_of(inputs)
-    late = _late_rank(inputs)
-    found = late and _lost(hosts, "waiting_for_late", late.waits_ns)
-    if not late or not found:
+    """Threads that wait in collectives until one of the ranks, or a few of them, join."""
+    hosts, waits = hosts_of(inputs), waits_of(inputs)
+    others = {rank: host for rank, host in hosts.items() if waits and rank not in waits.late}
+    found = waits and waits.late and _waiting(others, "waiting_for_late", waits.for_late)
+    if not waits or not found:
         return None
+    one = waits.late[0] if len(waits.late) == 1 else None
     return Finding(
         found.cost_ns,
         found.share_pct,
         found.text(
             inputs,
             hosts,
-            "{who} waits in collectives for {late}, which joins last, {lost}{reason}.",
-            late=Claim("joins_last", (late.rank,), "ranks"),
-            reason=_reason(inputs, hosts, late.rank, found.cost_ns),
+            f"{{who}} waits in collectives for {{late}}, which join{'s' * (one is not None)} last, "
+            "{lost}{reason}.",
+            late=_joins_last(waits),
+            reason="" if one is None else _reason(inputs, hosts, one, found.cost_ns),
         ),
-        f"{inputs.is_it_always()}Look at what rank {late.rank} does before it joins.",
+        f"{inputs.is_it_always()}Look at what {ranks_in_words(waits.late)} "
+        f"{'do' if one is None else 'does'} before the collectives.",
         "user_annotations",
-        Evidence(rank=late.rank),
-        lost={rank: late.waits[rank] for rank in found.ranks},
-        late=(late.rank,),
+        Evidence(rank=one),
+        lost={rank: waits.for_late[rank] for rank in found.ranks},
+        late=tuple(waits.late),
+        title=f"Waiting for {ranks_in_words(waits.late)}",
     )
+
+
+def _in_turn(inputs: Inputs) -> Finding | None:
+    """Threads that wait in collectives until the last rank joins, which is one rank now and another then."""
+    hosts, waits = hosts_of(inputs), waits_of(inputs)
+    found = waits and not waits.late and _waiting(hosts, "waiting_for_last", waits.time)
+    if not waits or not found:
+        return None
+    most = max(sorted(waits.caused_ns), key=lambda rank: waits.caused_ns[rank])
+    share = 100.0 * waits.caused_ns[most] / sum(waits.caused_ns.values())
+    return Finding(
+        found.cost_ns,
+        found.share_pct,
+        found.text(
+            inputs,
+            hosts,
+            "{who} waits in collectives for the last rank to join, {lost}. No rank stands out: {most} causes "
+            "the largest part of it, {share}.",
+            most=Claim("host_causes_most_waiting", (most,), "ranks"),
+            share=Claim("host_caused_waiting", share, "%", "waiting", (most,)),
+        ),
+        "Give the ranks equal work in each step: batches bucketed by length, or as many samples for each. "
+        "If their work is equal, look at what delays the hosts in turn: the data loader, logging, other "
+        "processes on the same cores.",
+        "user_annotations",
+        Evidence(),
+        lost={rank: waits.time[rank] for rank in found.ranks},
+    )
+
+
+def _waiting(hosts: dict[int, HostTime], part: str, time: dict[int, Intervals]) -> _Lost | None:
+    return _lost(hosts, part, {rank: time[rank].length for rank in hosts})
+
+
+def _joins_last(waits: HostWaits) -> Claim:
+    return Claim("joins_last", tuple(waits.late), "ranks")
 
 
 def _collectives(inputs: Inputs) -> Finding | None:
     """Threads that communicate: in calls of it, copies for it included, or in none until one has ended that
     another thread carries out.
 
-    Waiting for a late rank is a finding of its own.
+    Waiting for ranks that join later is a finding of its own, where it is worth one.
     """
-    hosts, late = hosts_of(inputs), _late_rank(inputs)
+    hosts, waits = hosts_of(inputs), waits_of(inputs)
+    apart: dict[int, Intervals] = {}
+    besides = first = ""
+    if waits and (_straggler(inputs) or _in_turn(inputs)):
+        apart, besides = waits.time, ", besides waiting for the last rank to join,"
+    elif waits is None and any(host.waits.length for host in hosts.values()):
+        besides, first = ", waiting for other ranks included,", whom_to_record(inputs)
     lost = {
-        rank: host.communicates - late.waits[rank] if late else host.communicates
-        for rank, host in hosts.items()
+        rank: host.communicates - apart[rank] if apart else host.communicates for rank, host in hosts.items()
     }
     found = _lost(hosts, "collectives", {rank: time.length for rank, time in lost.items()})
     if found is None:
         return None
-    name = _longest_collective(inputs, hosts, found.ranks, late)
-    besides: Said = ""
-    if late and _lost(hosts, "waiting_for_late", late.waits_ns):
-        besides = say(", besides waiting for {late},", late=Claim("joins_last", (late.rank,), "ranks"))
+    name = _longest_collective(inputs, hosts, found.ranks, apart)
     more, advice = _why_so_much(inputs, hosts, name)
     return Finding(
         found.cost_ns,
@@ -274,7 +315,7 @@ def _collectives(inputs: Inputs) -> Finding | None:
             besides=besides,
             more=more,
         ),
-        advice,
+        advice if _is_between_two(name) else first + advice,
         "user_annotations",
         found.evidence(hosts, name),
         lost={rank: lost[rank] for rank in found.ranks},
@@ -282,16 +323,16 @@ def _collectives(inputs: Inputs) -> Finding | None:
 
 
 def _longest_collective(
-    inputs: Inputs, hosts: dict[int, HostTime], ranks: list[int], late: _Late | None
+    inputs: Inputs, hosts: dict[int, HostTime], ranks: list[int], apart: dict[int, Intervals]
 ) -> str:
     """The name of the collectives, sends or receives that take longest; "" where none are recorded.
 
-    What is inside of another one, and waiting for a late rank, is not the time of that one.
+    What is inside of another one, and waiting that is told apart, is not the time of that one.
     """
     times: dict[str, int] = {}
     for rank in ranks:
         time = inputs.judged_time(rank)
-        for name, ns in hosts[rank].in_collectives(time - late.waits[rank] if late else time).items():
+        for name, ns in hosts[rank].in_collectives(time - apart[rank] if apart else time).items():
             times[name] = times.get(name, 0) + ns
     return max(sorted(name for name in times if times[name]), key=lambda name: times[name], default="")
 
@@ -305,12 +346,16 @@ def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple
             "FSDP moves as many bytes for a small batch as for a large one: raise the batch, or keep "
             "gathered parameters for the backward pass (reshard_after_forward=False) if memory allows."
         )
-    if name.rpartition(":")[2].startswith(_BETWEEN_TWO):
+    if _is_between_two(name):
         return _of_stages(inputs, hosts)
     return "", (
         "Communicate less often (fewer, larger pieces), less at a time (fewer bytes per value), or beside "
         "work that does not need the result."
     )
+
+
+def _is_between_two(name: str) -> bool:
+    return name.rpartition(":")[2].startswith(_BETWEEN_TWO)
 
 
 def _reduced_too_often(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said, str] | None:
@@ -357,44 +402,6 @@ def _of_stages(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said, str]:
         f"Give rank {most} fewer layers, so that all stages take equally long, and cut the batch into more "
         "and smaller microbatches."
     )
-
-
-@memoize_per_rank()
-def _late_rank(inputs: Inputs) -> _Late | None:
-    """The rank that most of the waiting is for: what a collective takes beyond its shortest duration over the
-    ranks passes before the last one, where it is shortest, joins.
-
-    Collectives correspond by their order, in one group of all ranks of one run.
-    """
-    hosts = hosts_of(inputs)
-    if len(hosts) < 2 or inputs.trace.clock.method == "start" or not _is_one_group(inputs, list(hosts)):
-        return None
-    names = {host.collectives for host in hosts.values()}
-    if len(names) != 1 or not next(iter(names)):  # other collectives, or some that are not recorded
-        return None
-    ranks = list(hosts)
-    spans = np.stack([hosts[rank].spans for rank in ranks])
-    durations = spans[:, :, 1] - spans[:, :, 0]
-    last, shortest = durations.argmin(axis=0), durations.min(axis=0)
-    before = [np.stack([span[:, 0], span[:, 1] - shortest], 1) for span in spans]
-    for_each = np.zeros(len(ranks), np.int64)
-    for rank, joined in zip(ranks, before, strict=True):
-        np.add.at(for_each, last, hosts[rank].waits.within_each(joined))
-    most = int(for_each.argmax())
-    waits = {}  # what is waited for it in several collectives at once counts once
-    for rank, joined in zip(ranks, before, strict=True):
-        mine = joined[last == most]
-        waits[rank] = hosts[rank].waits & Intervals.union(mine[:, 0], mine[:, 1])
-    if sum(time.length for time in waits.values()) < MOST * sum(host.waits.length for host in hosts.values()):
-        return None
-    return _Late(ranks[most], waits)
-
-
-def _is_one_group(inputs: Inputs, ranks: list[int]) -> bool:
-    """Whether the recorded ranks are all of the job, and it has no groups of fewer."""
-    size = inputs.trace.summary["world_size"]
-    groups = {members for rank in ranks for _, _, members in listed_groups(inputs.trace, rank)}
-    return size in (None, len(ranks)) and all(len(members) == len(ranks) for members in groups)
 
 
 def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: int) -> Said:
@@ -482,6 +489,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         advice,
         "call_stacks",
         found.evidence(hosts, first),
+        explains=found.alone(hosts),
         severity="note" if mostly_works else None,
     )
 
@@ -551,6 +559,20 @@ RULES = (
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
         wrong_if="The clocks of the hosts are apart, or another rank than is recorded is late.",
+    ),
+    Rule(
+        topic="host_in_turn",
+        question=MAIN_QUESTION,
+        title="Waiting of the ranks for each other in turn",
+        label="Ranks in turn",
+        cause="ranks that wait in turn",
+        lost_as="host",
+        judge=_in_turn,
+        applies=never,
+        no_change="only device work can be simulated, and none is recorded",
+        risk="Moving work between ranks moves memory, too.",
+        needs="Data or layers that can be divided another way.",
+        wrong_if="The clocks of the hosts are apart.",
     ),
     Rule(
         topic="host_collectives",

@@ -208,7 +208,9 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     collective = named(rank_trace, _COLLECTIVE.search) & among(
         classes, (EventClass.ANNOTATION, EventClass.HOST_OP)
     )
-    waits = _waits(rank_trace, silent, np.flatnonzero(collective))
+    working = own_calls & ~collective
+    quiet = judged - loading - open_time(rank_trace, working)
+    waits = _waits(rank_trace, quiet, np.flatnonzero(collective))
     elsewhere = (silent - waits) & open_time(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
     communicates = communicating | waits

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pause_rules import without_pauses
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
 
-# A rank is reported by itself if it loses this many times as much as the others do on average.
-ALONE = 3.0
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
 _NEARLY_ALL = 0.95
@@ -273,6 +271,7 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             ),
             share_of=shares_of(about, lost),
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
+            explains=worst if alone else None,
             change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
@@ -377,7 +376,7 @@ _GRAPHS = Change(
     lambda _: [edits.graphs()],
     "That is more than the cost: graphs take the host's time between launches away, too.",
     # that they bring nothing need not be because other work takes the time: there may be no runs
-    "simulated as CUDA graphs, its runs of short kernels save nothing, or it has none",
+    "simulated as captured graphs, its runs of short kernels save nothing, or it has none",
 )
 
 

@@ -41,6 +41,7 @@ from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
+    from hta_widgets.trace.accelerator import Accelerator
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
@@ -434,6 +435,11 @@ class Inputs:
     def has_graphs(self) -> bool:
         """Whether the runtime is one that has graphs of kernels: CUDA's or HIP's."""
         return self.any_name(_RUNTIME)
+
+    @cached_property
+    def accelerator(self) -> Accelerator:
+        """The kind of device, and the calls that advice names of it."""
+        return self.trace.rank(self.trace.ranks_of(self.scope)[0]).accelerator
 
     @cached_property
     def has_operators(self) -> bool:

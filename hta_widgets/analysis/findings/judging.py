@@ -118,7 +118,8 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
             lacking.setdefault((_lack(no_cause), no_cause.remedy), []).extend(lacking.pop(key))
     leading = _lack(no_cause) if no_cause and no_saving and not of_host else ""
     gaps = [
-        _open(questions, lack, remedy, leads=lack == leading) for (lack, remedy), questions in lacking.items()
+        _open(questions, lack, inputs.accelerator.remedy(remedy), leads=lack == leading)
+        for (lack, remedy), questions in lacking.items()
     ]
     asides = not withheld and not leading and all(each.rule.role == "aside" for each in found)
     if asides and (alone := no_device(inputs)):

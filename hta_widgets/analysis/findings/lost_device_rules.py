@@ -165,7 +165,7 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
         spent,
         100.0 * spent / calls.window_ns,
         text,
-        advice,
+        inputs.accelerator.fill(advice),
         "call_stacks",
         Evidence(
             rank if several else None,
@@ -213,8 +213,7 @@ RULES: Final = (
         "Device allocations",
         "allocations by the driver",
         "allocates and frees device memory",
-        "Let PyTorch's allocator keep its memory: avoid torch.cuda.empty_cache(), leave memory free, and set "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        "{keep_memory} Leave memory free.",
         "The calls are the first of the process: then they create its context.",
     ),
     _rule(
@@ -241,7 +240,7 @@ RULES: Final = (
         "Launch calls",
         "calls that launch work",
         "is in calls that launch device work",
-        "Launch fewer, larger kernels: torch.compile, CUDA graphs, a larger batch.",
+        "Launch fewer, larger kernels: torch.compile, a larger batch.",
         "The queue of the device is full, or code is loaded at its first launch.",
     ),
     _rule(

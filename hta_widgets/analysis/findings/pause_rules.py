@@ -8,7 +8,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION, LEAST_NS
@@ -73,6 +73,7 @@ def host_stall(inputs: Inputs) -> Finding | None:
         _evidence(inputs, rank, idle),
         change=Change("without these pauses", lambda _: _without_stalls(paused), GETS_AHEAD),
         lost={rank: idle},
+        explains=_alone(inputs, rank, "stalls"),
     )
 
 
@@ -106,6 +107,7 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         _evidence(inputs, rank, idle),
         change=Change("without these pauses", lambda _: _without_recurring(paused), GETS_AHEAD),
         lost={rank: idle},
+        explains=_alone(inputs, rank, "recurring"),
     )
 
 
@@ -117,6 +119,13 @@ def _worst(inputs: Inputs, kind: str) -> tuple[int, Intervals, Paused] | None:
     parts = {rank: getattr(inputs.paused(rank), kind) for rank in ranks}
     rank = max(ranks, key=lambda rank: (parts[rank].length, -rank))
     return (rank, parts[rank], inputs.paused(rank)) if len(parts[rank]) else None
+
+
+def _alone(inputs: Inputs, rank: int, kind: str) -> int | None:
+    """The rank, if it loses far more to pauses of a kind than the others do on average."""
+    others = [getattr(inputs.paused(each), kind).length for each in inputs.idle["rank"] if each != rank]
+    most = getattr(inputs.paused(rank), kind).length
+    return rank if others and most * len(others) >= ALONE * sum(others) else None
 
 
 def _lost(

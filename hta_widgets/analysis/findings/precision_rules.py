@@ -28,7 +28,7 @@ from hta_widgets.analysis.kernels.peaks import compute_capability, peaks_of_rank
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent, significant
+from hta_widgets.formatting import capitalised, percent, significant
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
@@ -125,7 +125,8 @@ def _of_cores(inputs: Inputs, ranks: list[int]) -> Said:
     full = max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
     rate = peaks.tflops["tensor_16bit"] / full
     return say(
-        "Tensor cores of this device ({device}) multiply 16 bits at up to {rate} times that rate.",
+        f"{capitalised(inputs.accelerator.units)} of this device ({{device}}) multiply 16 bits at up to "
+        "{rate} times that rate.",
         device=device_of(inputs, ranks),
         rate=Claim("rate_of_16_bits", rate, "x", "", tuple(ranks), shown=significant(rate)),
     )
@@ -140,7 +141,7 @@ def tf32_units(inputs: Inputs) -> Finding | None:
     if inputs.has_fsdp:
         advice += ", or FSDP's MixedPrecisionPolicy(param_dtype=torch.bfloat16)"
     advice += ": it has the exponents of fp32, so that no loss scaling is needed."
-    cores = "The same tensor cores multiply 16 bits twice as fast."
+    cores = f"The same {inputs.accelerator.units} multiply 16 bits twice as fast."
     return _finding(inputs, _TF32, share, lost, "in TF32", cores, advice)
 
 

@@ -15,7 +15,6 @@ from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.findings.advice import KEEP_MEMORY
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
@@ -122,7 +121,7 @@ _ALLOCATOR = _Region(
     "memory is allocated or freed with the driver",
     "with an allocator that keeps memory",
     lambda _: [edits.allocator()],
-    f"{KEEP_MEMORY} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps where memory is short.",
+    "{keep_memory}",
 )
 
 
@@ -198,7 +197,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             cost,
             share,
             text,
-            region.suggest(rank_trace, rows),
+            inputs.accelerator.fill(region.suggest(rank_trace, rows)),
             "idle_breakdown",
             Evidence(
                 rank=worst if len(about) < len(frame) else None,

@@ -118,7 +118,7 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     if inputs.settled_ns is not None:
         return Saving.unknown("a replay takes all of the recording, start-up included")
     if inputs.shared and inputs.shared.window_ns:
-        return Saving.unknown("a replay takes all of the recording, also what not all ranks record")
+        return Saving.unknown("a replay takes the whole recording, and the ranks share only a part of it")
     rank_trace = inputs.trace.rank(rank)
     quality = quality_of(rank_trace)
     if quality is None or not quality.trusted:

@@ -64,8 +64,7 @@ def shared_device(inputs: Inputs) -> Finding | None:
         length=Claim("hole_length", most.median_ns, "ns", ranks=one),
         equal=_unequal(inputs.trace.rank(most.rank)),
     )
-    hip = any(name.startswith("hip") for name in inputs.trace.rank(most.rank).names)
-    check = "rocm-smi --showpids" if hip else "nvidia-smi"
+    check = inputs.accelerator.monitor or "the vendor's tool"
     return Finding(
         most.idle.length,
         share,

@@ -261,12 +261,12 @@ def _of_whole(
     if savings:
         left = whole.ns - saved_in(parts)
         best = " at best" if any(part.form == "bound" for part in savings) else ""
-        largest = sorted(savings, key=lambda part: -part.ns)[:2]
-        causes = in_words([advice[part.finding].cause_words for part in largest])
+        # in the order of the findings, which every surface has: not by what is left for each in the bar
+        causes = in_words([advice[part.finding].cause_words for part in savings[:2]])
         return f"{time}; {duration(left)} is reachable{best}: {causes}"
     unknown = [part for part in parts if part.form == "unknown"]
     if unknown:
-        most = max(unknown, key=lambda part: part.ns)
+        most = unknown[0]
         cause = advice[most.finding].cause_words
         return f"{time}; {duration(most.ns)} of it is lost to {cause}, saving not estimated"
     main = max(whole.split, key=lambda name: whole.split[name])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from hta_widgets.analysis.replay.quality import WORST_ERROR_PCT, quality_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted, percent
-from hta_widgets.trace.records.recorder import recorder_of
 from hta_widgets.trace.records.vetoes import CLAIMS, decisive, reason_of
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def withheld(trace: Trace, scope: Scope, claim: Claim) -> WithheldError | None:
         if deciding := decisive(rank_trace, scope, claim):
             return WithheldError(f"{on_rank}{reason_of(deciding)}", deciding[0].remedy)
         if claim in ("idle_causes", "savings") and (reason := _records_lost(rank_trace)):
-            return WithheldError(f"{on_rank}{reason}", recorder_of(rank_trace).fewer_events)
+            return WithheldError(f"{on_rank}{reason}", rank_trace.accelerator.fewer_events)
     return None
 
 

@@ -51,13 +51,16 @@ _FAR = 1 << 61
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 
 # Host calls that return only when the device has caught up: the synchronize family of CUDA, HIP and their
-# driver interfaces, copies that are not asynchronous (PyTorch on ROCm copies with hipMemcpyWithStream), frees
-# (they synchronise implicitly), and the operators that read a value back.
+# driver interfaces, of CANN, Level Zero and its unified runtime, and CNRT; copies that are not asynchronous
+# (PyTorch on ROCm copies with hipMemcpyWithStream), frees (they synchronise implicitly), and the operators
+# that read a value back.
 _SYNCHRONISING = re.compile(
     r"^(cuda|hip|cu|musa)\w*Synchronize"
     r"|^(cuda|hip|cu|musa)Memcpy(?!\w*Async)"
     r"|^(cuda|hip|musa)Free$"
-    r"|^AscendCL@aclrt(Synchronize\w+|Memcpy)$"
+    r"|^(AscendCL@)?aclrt(Synchronize\w+|Memcpy)$"
+    r"|^ur(QueueFinish|EventWait)$|^ze\w+Synchronize$"
+    r"|^cnrt(QueueSync|SyncDevice|WaitNotifier|Memcpy)$"
     r"|^aten::(item|_local_scalar_dense)$"
 )
 # `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`, or the Python frame `dataloader.py(630):

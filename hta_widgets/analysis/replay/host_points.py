@@ -35,9 +35,10 @@ __all__ = ["ALLOCATES", "DEVICE_WIDE", "HostPoints", "host_points", "named"]
 SYNCHRONISES = re.compile(
     r"(Stream|Device|Event|Ctx|Context)Synchronize|^(cuda|hip)Free(Host)?$|^hipHostFree|^cudaMemcpy$"
     r"|MemcpyWithStream|^cudaHostAlloc|^hipHostMalloc|^hipMemcpy$|aclrtSynchronize|aclrtMemcpy$"
+    r"|^ur(QueueFinish|EventWait)$|^ze\w+Synchronize$|^cnrt(QueueSync|SyncDevice|WaitNotifier|Memcpy)$"
 )
 DEVICE_WIDE = re.compile(
-    r"DeviceSynchronize|(Ctx|Context)Synchronize|^(cuda|hip)Free$|aclrtSynchronizeDevice"
+    r"DeviceSynchronize|(Ctx|Context)Synchronize|^(cuda|hip)Free$|aclrtSynchronizeDevice|^cnrtSyncDevice$"
 )
 ALLOCATES = re.compile(r"(Malloc|Free|HostAlloc|MemUnmap|MemMap|MemCreate|MemRelease)", re.I)
 

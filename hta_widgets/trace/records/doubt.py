@@ -19,9 +19,11 @@ from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["OF_STEP", "DoubtfulStep", "doubtful_steps"]
+__all__ = ["OF_STEP", "DoubtfulStep", "doubtful_steps", "may_doubt"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -39,11 +41,12 @@ class DoubtfulStep:
 
     Attributes:
         iteration: its number.
-        start_ns, end_ns: as its host announces it.
+        start_ns, end_ns: by the clock that times the steps.
         doubt_ns: device time that is missing, or that estimates may be off by.
         lost, untimed, estimated: launches without work, records left out, and records with estimated times.
         is_open: it was still open when the recording ended.
         lacks_first: the work that it begins with is missing: when it began on the device is not known.
+        ends_in_doubt: the device times it, and the next one begins with estimated times.
     """
 
     iteration: int
@@ -55,6 +58,7 @@ class DoubtfulStep:
     estimated: int
     is_open: bool
     lacks_first: bool = False
+    ends_in_doubt: bool = False
 
     @property
     def reason(self) -> str:
@@ -68,19 +72,34 @@ class DoubtfulStep:
             parts.append(f"the times of {counted(self.estimated, 'device record')} are estimates")
         if self.is_open:
             parts.append("it was still open when the recording ended")
+        if self.ends_in_doubt:
+            parts.append("the next step begins with records whose times are estimates")
         return ", ".join(parts)
 
 
-def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
-    """The steps of a rank whose records are not whole, in time order."""
+def may_doubt(rank_trace: RankTrace) -> bool:
+    """Whether any record of a rank is missing or cannot be true: else its steps are whole."""
+    if not rank_trace.events.header.repair:
+        return False
+    marked = len(rank_trace.slices.marked) > 0
+    # nothing is said of a device that has no records at all
+    return marked or (len(rank_trace.losses.lost) > 0 and bool(rank_trace.is_device.any()))
+
+
+def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulStep]:
+    """The steps of a rank whose records are not whole, in time order.
+
+    Where the device times the steps, work is of the step that launches it, whenever it would have run. Where
+    the host does, missing work leaves the steps in doubt in which it was launched and would have run.
+
+    Args:
+        rank_trace: the rank.
+        frame: its iterations, as `iteration_clock.timed` returns them.
+    """
     marked, losses = rank_trace.slices.marked, rank_trace.losses
-    if not len(marked) and not len(losses.lost):
-        return []
-    if not rank_trace.is_device.any() and not len(marked):
-        return []  # nothing is said of a device that has no records at all
-    frame = rank_trace.announced
-    start, end = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
-    count = len(frame)
+    start, end = (frame[f"host_{edge}_ns"].to_numpy(np.int64) for edge in ("start", "end"))
+    tile_start, tile_end = (frame[f"{edge}_ns"].to_numpy(np.int64) for edge in ("start", "end"))
+    count, by_device = len(frame), bool((frame["clock"] == "device").any())
     doubt = np.zeros(count)
     of_device = _is_device(rank_trace, marked.rows)
     row = rank_trace.row_of_event[marked.rows]
@@ -94,7 +113,8 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     missing = np.concatenate([rank_trace.start[losses.lost], placed[out]])
     took = np.concatenate([losses.took, np.full(int(out.sum()), long)])
     begins, ends = _would_run(rank_trace, missing, took)
-    steps_of = np.stack([windows_of(times, start, end) for times in (missing, begins, ends - 1)])
+    touched = [missing] if by_device else [missing, begins, ends - 1]
+    steps_of = np.stack([windows_of(times, start, end) for times in touched])
     lost, untimed = (_count(steps_of[:, part], count) for part in _parts(len(losses.lost), len(missing)))
     for i, steps in enumerate(steps_of.T):
         for step in {*steps.tolist()} - {-1}:
@@ -106,17 +126,21 @@ def doubtful_steps(rank_trace: RankTrace) -> list[DoubtfulStep]:
     is_open[at[(marked.mark == Mark.UNFINISHED) & (at >= 0)]] = True
     numbers = frame["iteration"].to_numpy(np.int64)
     done = np.zeros(count)
-    _add(done, windows_of(rank_trace.start[rank_trace.is_device], start, end), work)
-    wrong = (doubt > OF_STEP * np.maximum(end - start, 1)) | ((doubt > _OF_WORK * done) & (doubt > 0))
+    _add(done, windows_of(rank_trace.start[rank_trace.is_device], tile_start, tile_end), work)
+    wrong = (doubt > OF_STEP * np.maximum(tile_end - tile_start, 1)) | (
+        (doubt > _OF_WORK * done) & (doubt > 0)
+    )
     wrong |= is_open | ((untimed + nowhere > 0) & (len(work) == 0))
     lacks_first = _earliest(steps_of[0], missing, count) < _earliest(
         *_launched_work(rank_trace, start, end), count
     )
+    in_doubt = by_device & np.append((lacks_first & (estimated > 0))[1:], False)[:count]
+    wrong |= in_doubt
     return [
         DoubtfulStep(
-            int(numbers[i]), int(start[i]), int(end[i]), int(doubt[i]), int(lost[i]),
+            int(numbers[i]), int(tile_start[i]), int(tile_end[i]), int(doubt[i]), int(lost[i]),
             int(untimed[i]) + (nowhere if not untimed[i] else 0), int(estimated[i]), bool(is_open[i]),
-            bool(lacks_first[i]),
+            bool(lacks_first[i]), bool(in_doubt[i]),
         )
         for i in np.flatnonzero(wrong).tolist()
     ]  # fmt: skip

@@ -9,7 +9,6 @@ import numpy as np
 
 from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.records.doubt import OF_STEP
-from hta_widgets.trace.records.recorder import recorder_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +101,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     """What the recording of a rank cannot show; nothing where its records are believed as they are."""
     if not rank_trace.events.header.repair or not rank_trace.n:
         return []
-    recorder = recorder_of(rank_trace)
+    recorder = rank_trace.accelerator
     first, last = rank_trace.extent
     whole = Veto(CLAIMS, rank_trace.rank, first, last + 1, None, "", "", "")
     recording, losses = rank_trace.recording, rank_trace.losses
@@ -177,7 +176,7 @@ def _clock_ahead(rank_trace: RankTrace) -> int:
 
 
 def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:
-    recorder = recorder_of(rank_trace)
+    recorder = rank_trace.accelerator
     remedy = recorder.fewer_events
     losses = rank_trace.losses
     if step.lost and not step.untimed and losses.leading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from math import prod
@@ -216,6 +217,11 @@ def main_thread(rank: PlainRank) -> list[Record]:
     )
 
 
+def both(windows: list[Window], others: list[Window]) -> int:
+    """How long two unions overlap."""
+    return sum(length(overlap(windows, window)) for window in others)
+
+
 def is_operator(each: Record) -> bool:
     return each.category in OPERATORS and not STEP.match(each.name)
 
@@ -257,6 +263,13 @@ def host_time(job: Job, stated: Stated) -> str:
     if any(rank.work for rank in job.ranks.values()):
         return "there is device work"
     part, low, high = stated.about["part"], 0, 0
+    waiting = waiting_for_last(job) if part.startswith("waiting") or "besides" in stated.row["text"] else []
+    if part == "waiting_for_late":
+        late = next(claim for claim in json.loads(stated.row["claims"]) if claim["measure"] == "joins_last")
+        waiting = [each for each in waiting if each[0] in late["value"]]
+    before = {
+        rank.number: union(window for _, waits in waiting for window in waits[rank.number]) for rank in ranks
+    }
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
@@ -265,10 +278,13 @@ def host_time(job: Job, stated: Stated) -> str:
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
             low, high = low + rank.within(subtract(found["silent"], busy)), high + silent
+        elif part == "collectives":
+            calls = rank.within(found["calls"])
+            waits = before[rank.number]
+            low += calls - both(found["calls"], waits)
+            high += calls + both(found["collecting"], subtract(found["silent"], waits))
         else:
-            calls = rank.within(found["calls"]) if part == "collectives" else 0
-            low, high = low + calls, high + calls
-            high += sum(length(overlap(found["collecting"], window)) for window in found["silent"])
+            high += length(before[rank.number])
     value, whole = float(stated.value), sum(rank.judged_ns for rank in ranks)
     if stated.unit == "%":
         value = value / 100.0 * whole
@@ -401,10 +417,33 @@ def mean_operator(job: Job, stated: Stated) -> str:
 
 
 @check("host_stands_out")
-@check("joins_last")
-def late_host(job: Job, stated: Stated) -> str:
+def host_stands_out(job: Job, stated: Stated) -> str:
     """A rank of the job, which has others."""
     return "" if len(job.ranks) > 1 and set(stated.value) <= set(job.ranks) else "there is no such rank"
+
+
+@check("joins_last")
+def joins_last(job: Job, stated: Stated) -> str:
+    """The others wait longer for each of these ranks than for any other."""
+    caused = caused_waiting(job)
+    least = min(caused.get(rank, 0) for rank in stated.value)
+    most = max((ns for rank, ns in caused.items() if rank not in stated.value), default=0)
+    return "" if least and least >= most else f"the ranks cause {caused}"
+
+
+@check("host_causes_most_waiting")
+def host_causes_most_waiting(job: Job, stated: Stated) -> str:
+    """No other rank is waited for longer."""
+    caused = caused_waiting(job)
+    most = max(caused.values(), default=0)
+    return "" if most and caused[next(iter(stated.value))] >= 0.95 * most else f"the ranks cause {caused}"
+
+
+@check("host_caused_waiting")
+def host_caused_waiting(job: Job, stated: Stated) -> str:
+    """How much of the waiting is for a rank."""
+    caused = caused_waiting(job)
+    return close(stated, 100.0 * caused[stated.ranks[0]] / max(sum(caused.values()), 1), 0.05, 2.0)
 
 
 @check("host_time_beyond_others")
@@ -422,9 +461,10 @@ def host_time_beyond_others(job: Job, stated: Stated) -> str:
 def longest_collective(job: Job, stated: Stated) -> str:
     """No other collectives, sends or receives take longer in sum, inner ones and waiting for a rank aside."""
     times: dict[str, int] = {}
-    waiting = waiting_for_late(job)
+    waiting = waiting_for_last(job) if "besides" in stated.row["text"] else []
     for rank in job.of(stated.ranks):
-        judged = subtract(union(rank.windows), waiting.get(rank.number, []))
+        apart = union(window for _, waits in waiting for window in waits[rank.number])
+        judged = subtract(union(rank.windows), apart)
         for thread in exchanges(rank):
             for each in thread:
                 inner = [other.window for other in thread if is_inside(other, each)]
@@ -452,11 +492,11 @@ def is_inside(inner: Record, outer: Record) -> bool:
     return inner.window != outer.window or inner.number > outer.number
 
 
-def waiting_for_late(job: Job) -> dict[int, list[Window]]:
-    """When each rank waits, in no call, for the one that all wait for longest, the last to join collectives.
+def waiting_for_last(job: Job) -> list[tuple[int, dict[int, list[Window]]]]:
+    """For each collective the rank that begins it last, and when each rank waits for that in no operator.
 
-    The last one is in a collective for the shortest time. Empty where that is less than half of all, or
-    where ranks are in other collectives.
+    No rank waits longer than it is in the collective beyond the rank that is in it for the shortest time.
+    Empty where ranks are in other collectives.
     """
     ranks = list(job.ranks.values())
     of_rank = [
@@ -464,27 +504,39 @@ def waiting_for_late(job: Job) -> dict[int, list[Window]]:
         for rank in ranks
     ]
     if len(ranks) < 2 or len({tuple(each.name for each in found) for found in of_rank}) > 1:
-        return {}
-    found: dict[int, dict[int, list[Window]]] = {rank.number: {} for rank in ranks}
+        return []
+    idle = {rank.number: quiet(rank) for rank in ranks}
+    found = []
     for same in zip(*of_rank, strict=True):
-        last, shortest = min(zip(ranks, same, strict=True), key=lambda pair: pair[1].dur)
-        for rank, each in zip(ranks, same, strict=True):
-            found[last.number].setdefault(rank.number, []).append((each.start, each.end - shortest.dur))
-    done = {rank.number: parts(rank) for rank in ranks}
-    silent = {number: each["silent"] for number, each in done.items()}
-    waits = {
-        late: {
-            number: [part for window in union(windows) for part in overlap(silent[number], window)]
-            for number, windows in of_late.items()
+        if ":send" in same[0].name or ":recv" in same[0].name:
+            continue
+        last, joins = max(zip(ranks, same, strict=True), key=lambda pair: pair[1].start)
+        shortest = min(each.dur for each in same)
+        waits = {
+            rank.number: overlap(
+                idle[rank.number],
+                (each.start, max(each.start, min(joins.start, each.end - shortest))),
+            )
+            for rank, each in zip(ranks, same, strict=True)
         }
-        for late, of_late in found.items()
-    }
-    sums = {late: sum(length(windows) for windows in of_late.values()) for late, of_late in waits.items()}
-    most = max(sums, key=lambda late: sums[late])
-    whole = sum(
-        length(overlap(each["collecting"], window)) for each in done.values() for window in each["silent"]
-    )
-    return waits[most] if 2 * sums[most] >= whole else {}
+        found.append((last.number, waits))
+    return found
+
+
+def quiet(rank: PlainRank) -> list[Window]:
+    """When the thread of the steps is in no operator but collectives, and loads nothing."""
+    thread = main_thread(rank)
+    working = [each.window for each in thread if is_operator(each) and not COLLECTIVE.match(each.name)]
+    loading = [each.window for each in thread if LOADING.search(each.name)]
+    return subtract(union(rank.windows), union([*working, *loading]))
+
+
+def caused_waiting(job: Job) -> dict[int, int]:
+    """By rank, how long all ranks wait for it."""
+    caused = dict.fromkeys(job.ranks, 0)
+    for last, waits in waiting_for_last(job):
+        caused[last] += sum(length(windows) for windows in waits.values())
+    return caused
 
 
 def begun(rank: PlainRank, name: str) -> list[int]:

@@ -16,7 +16,8 @@ from tests.verdicts.plain_reader import subtract
 
 SYNCHRONISING = re.compile(
     r"(?:cuda|hip|cu|musa)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
-    r"|aten::(?:item|_local_scalar_dense)$"
+    r"|(?:AscendCL@)?aclrt(?:Synchronize\w+|Memcpy)$|ur(?:QueueFinish|EventWait)$|ze\w+Synchronize$"
+    r"|cnrt(?:QueueSync|SyncDevice|WaitNotifier|Memcpy)$|aten::(?:item|_local_scalar_dense)$"
 )
 LOADING = re.compile("dataloader.*next", re.IGNORECASE)
 QUEUED_NS = 30_000

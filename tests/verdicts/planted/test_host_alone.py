@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings.headline import sentence
@@ -197,18 +198,19 @@ def test_what_ends_with_a_collective_by_chance_does_not_wait_for_it(tmp_path: Pa
 def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
     rows = told(tmp_path, reducing(others_ns=5 * MS), reducing(late_ns=5 * MS))
     row = rows["host_straggler"]
+    assert row["title"] == "Waiting for rank 1"
     assert (row["rank"], row["cost_ns"]) == (1, 6 * 5 * MS)
     assert "of rank 0 waits in collectives for rank 1" in row["text"]
     assert "rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
     assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)  # what both of them transfer
 
 
-def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
-    """Each rank is late in half of the steps: nobody causes more than the other."""
+def in_turn(ranks: int, late_in: Callable[[int], int]) -> list[Program]:
+    """In each step one rank is late by 5 ms, of which nothing is recorded: the others wait for it."""
 
-    def program(odd: bool) -> Program:
+    def program(rank: int) -> Program:
         def reduce(program: Program, number: int) -> None:
-            late = (number % 2 == 1) is odd
+            late = late_in(number) == rank
             program.silence(5 * MS if late else 0)
             program.operator("c10d::allreduce_", CALL)
             ns = MS if late else 6 * MS
@@ -217,9 +219,63 @@ def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
 
         return steps(reduce)
 
-    rows = told(tmp_path, program(True), program(False))
+    return [program(rank) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_waiting_in_turn_names_nobody_and_is_no_cost_of_collectives(tmp_path: Path, ranks: int) -> None:
+    trace = opened(tmp_path, *in_turn(ranks, lambda number: number % ranks))
+    frame = overview(trace)
+    rows = {row["topic"]: row for row in frame.to_dict("records")}
     assert "host_straggler" not in rows
-    assert rows["host_collectives"]["cost_ns"] == 3 * MS + 3 * 6 * MS + 6 * CALL
+    waiting = rows["host_in_turn"]
+    assert waiting["cost_ns"] == 6 * 5 * MS * (ranks - 1) // ranks
+    assert "No rank stands out" in waiting["text"] and pd.isna(waiting["rank"])
+    assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)
+    assert "besides waiting for the last rank to join" in rows["host_collectives"]["text"]
+    assert not list(map(str, faults_of(trace, frame)))
+    false = frame["claims"].str.replace(
+        '"host_caused_waiting", "value": ', '"host_caused_waiting", "value": 1'
+    )
+    assert faults_of(trace, frame.assign(claims=false)) and set(false) != set(frame["claims"])
+
+
+def test_a_rank_that_is_late_in_nearly_all_steps_is_not_late_in_turn(tmp_path: Path) -> None:
+    rows = told(tmp_path, *in_turn(3, lambda number: 0 if number == 2 else 1))
+    assert "host_in_turn" not in rows
+    assert rows["host_straggler"]["rank"] == 1
+    assert rows["host_straggler"]["cost_ns"] == 5 * 5 * MS
+    # what the ranks wait for the other one is no cost of the collectives, either
+    assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)
+
+
+def test_long_transfers_do_not_hide_who_is_late(tmp_path: Path) -> None:
+    """Whom the ranks wait for is a question about waiting, not about all that collectives take."""
+    rows = told(
+        tmp_path,
+        reducing(others_ns=5 * MS, transfer_ns=20 * MS),
+        reducing(late_ns=5 * MS, transfer_ns=20 * MS),
+    )
+    assert (rows["host_straggler"]["rank"], rows["host_straggler"]["cost_ns"]) == (1, 6 * 5 * MS)
+    assert rows["host_collectives"]["cost_ns"] == 6 * (20 * MS + CALL)
+
+
+def test_where_the_last_rank_is_unknown_waiting_is_said_to_be_included(tmp_path: Path) -> None:
+    one, other = in_turn(2, lambda number: number % 2)
+    other.events.append(event("user_annotation", "gloo:broadcast", other.now, MS, tid=9))
+    rows = told(tmp_path, one, other)
+    assert not {"host_in_turn", "host_straggler"} & rows.keys()
+    assert "waiting for other ranks included" in rows["host_collectives"]["text"]
+    (tmp_path / "alone").mkdir()
+    alone = told(tmp_path / "alone", one)
+    assert alone["host_collectives"]["suggestion"].startswith("Record all ranks first")
+
+
+def test_ranks_that_leave_a_collective_apart_do_not_wait_in_it(tmp_path: Path) -> None:
+    """Both begin it together; one takes longer to end it."""
+    rows = told(tmp_path, reducing(transfer_ns=6 * MS), reducing(transfer_ns=MS))
+    assert not {"host_in_turn", "host_straggler"} & rows.keys()
+    assert rows["host_collectives"]["cost_ns"] == 6 * (6 * MS + CALL)
 
 
 def test_collectives_that_do_not_correspond_name_nobody(tmp_path: Path) -> None:

@@ -50,6 +50,12 @@ def test_a_late_beginning_is_neither_a_loss_nor_a_saving(late: int, later: str, 
     assert transfers == pytest.approx(11 * 100_000, abs=10_000)  # and no waiting
     assert "Rank 1 begins to record" in said.limits and said.whole_ns < 14 * MS
     assert any("begins to record" in each["what"] for each in evidence(trace)["unknown"])
+    # why no saving is estimated stands wherever one would
+    why = "the ranks share only a part of it"
+    causes = found[(found["role"] == "cause") & (found["share_pct"] > 0)]
+    assert len(causes) and causes["saving"].str.contains(why).all()
+    assert all(why in each.sure for each in said.advice if each.topic in causes.index)
+    assert all(why in each["saving"]["unknown_because"] for each in evidence(trace)["findings"][:1])
 
 
 def test_a_rank_that_is_late_while_it_records_is_late(tmp_path: Path) -> None:
