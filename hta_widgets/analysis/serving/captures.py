@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.calls import module_calls, operator_calls
 from hta_widgets.errors import HtaWidgetsError

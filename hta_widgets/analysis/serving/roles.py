@@ -26,8 +26,12 @@ from hta_widgets.analysis.serving.table import is_server, own_work
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Roles", "roles_of"]
+__all__ = ["MARK", "Roles", "replayed_roles", "roles_of"]
 
+MARK: Final = "[graph] "
+"""How the name of a role begins where it stands among names of operators and calls."""
+
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
@@ -88,6 +92,22 @@ def roles_of(rank_trace: RankTrace) -> Roles:
     pairs = zip(annotated, captured, strict=True)
     module = np.array([name or (launched.module if launched else "") for name, launched in pairs], object)
     return Roles(rows, step, role, layer, known_by, module, captured, replayed, tuple(refused))
+
+
+@memoize_per_rank()
+def replayed_roles(rank_trace: RankTrace) -> tuple[Int32, tuple[str, ...]]:
+    """Of each row of a rank, the place of its label, "[graph] qkv"; -1 for what no graph of a server replays.
+
+    And the labels. Kernels whose role is not known have none.
+    """
+    code = np.full(rank_trace.n, -1, np.int32)
+    if not is_server(rank_trace):
+        return code, ()
+    known = roles_of(rank_trace)
+    labelled = known.replayed & (known.role != "")
+    found, at = np.unique(known.role[labelled].astype("str"), return_inverse=True)
+    code[known.rows[labelled]] = at
+    return code, tuple(f"{MARK}{role}" for role in found.tolist())
 
 
 def _captured(

@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets import Trace
-from hta_widgets.analysis import operators, roles
+from hta_widgets import Scope, Trace
+from hta_widgets.analysis import call_stacks, inspect_event, module_stacks, operators, roles
+from hta_widgets.analysis.compare.call_lines import operator_lines
 from hta_widgets.analysis.serving.by_role import sentence
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import part_of_kernel
 from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.errors import TraceNotFoundError
+from hta_widgets.widgets.inspector_content import event_content
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_input, shared_trace
 
@@ -265,3 +267,95 @@ def test_modules_of_a_capture_are_those_of_the_replay() -> None:
     trace = Trace.open(shared_input("cases/serving/ann_all.json.gz"))
     frame = operators(trace, by="module")
     assert frame.loc[frame["name"] == "(no module)", "device_self_pct"].sum() < 1
+
+
+# -- where else replayed kernels show: pieces of a graph within a module, call stacks, one event -------------
+
+
+def in_pieces() -> list[dict]:
+    """A step whose graph is replayed in two pieces, the second one within a module and an operator."""
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 900_000)]
+    events.append(event("cpu_op", "aten::embedding", 500, 100))
+    events.append(event("python_function", "nn.Module: GraphModule_0", 4000, 4000, **{"Python id": 1}))
+    events.append(event("cpu_op", "vllm::piece", 4500, 3000))
+    for call, at in ((7, 1000), (8, 5000)):
+        events.append({**launch(at, call), "name": "cudaGraphLaunch"})
+    names = [NAMES[role] for role in model(*[DENSE] * 4)]
+    times = [TIME.get(role, 3) for role in model(*[DENSE] * 4)]
+    start = 10_000
+    for at, (name, time) in enumerate(zip(names, times, strict=True)):
+        events.append(kernel(name, start, 100 * time, correlation=7 if at < 20 else 8))
+        start += 100 * time + 100
+    return events
+
+
+@pytest.mark.parametrize(("by", "outside"), [("name", "(no operator)"), ("module", "(no module)")])
+def test_pieces_of_graphs_within_operators_and_modules_count_once(tmp_path: Path, by, outside: str) -> None:
+    trace = job(tmp_path, in_pieces())
+    frame = operators(trace, by=by)
+    rank_trace = trace.rank(0)
+    work = int(rank_trace.dur[rank_trace.is_device].sum())
+    assert frame["device_self_ns"].sum() == work
+    assert (frame["device_self_ns"] >= 0).all()
+    assert (frame["kernels"] >= 0).all()
+    owner = frame.set_index("name")["kernels"]["vllm::piece" if by == "name" else "GraphModule_0"]
+    assert owner == len(model(*[DENSE] * 4)) - 20
+    assert outside not in set(frame["name"]) or by == "module"
+
+
+def test_call_stacks_divide_a_graph_by_its_roles(tmp_path: Path) -> None:
+    trace = job(tmp_path, in_pieces())
+    frame = call_stacks(trace).set_index("node")
+    added = frame[frame["name"].str.startswith("[graph] ")]
+    launches = frame[frame["name"] == "cudaGraphLaunch"]
+    assert len(launches) == 2
+    assert added.groupby("parent_node")["device_ns"].sum().to_dict() == launches["device_ns"].to_dict()
+    assert added.groupby("parent_node")["kernels"].sum().to_dict() == launches["kernels"].to_dict()
+    assert added["host_ns"].eq(0).all()
+    truth = pd.Series([TIME.get(role, 3) * 100 for role in model(*[DENSE] * 4)])
+    by_role = truth.groupby([f"[graph] {role}" for role in model(*[DENSE] * 4)]).sum()
+    assert added.groupby("name")["device_ns"].sum().to_dict() == by_role.to_dict()
+    first = call_stacks(trace, Scope(names=(NAMES["attention"],))).set_index("node")
+    assert first[first["name"].str.startswith("[graph] ")]["name"].unique().tolist() == ["[graph] attention"]
+    assert first.index.isin(frame.index).all(), "a node has the same number in every scope"
+    modules = module_stacks(trace)
+    assert modules["device_ns"].sum() == truth.sum()
+
+
+def test_one_replayed_kernel_says_what_it_is() -> None:
+    path = shared_trace("tracelens/inference/sglang_decode")
+    for capture, known_by, operator in (
+        (None, "structure", ""),
+        (shared_input("recordings/captures/sglang_decode"), "capture", "aten::mm"),
+    ):
+        trace = Trace.open(path, capture=capture)
+        rank_trace, known = trace.rank(0), roles_of(trace.rank(0))
+        at = int(np.flatnonzero(known.role == "down")[5])
+        facts = inspect_event(trace, 0, int(rank_trace.event_id[known.rows[at]]), replay=False)
+        assert facts.role is not None
+        assert (facts.role.role, facts.role.layer, facts.role.known_by) == ("down", 5, known_by)
+        assert facts.role.operator == operator
+        assert "RowParallelLinear" in facts.role.module or capture is None
+        shown = event_content(facts)
+        (rows,) = (each["rows"] for each in shown["sections"] if each["title"] == "Part of the model")
+        assert rows[0] == ["Role", ["down"]]
+
+
+def test_why_a_replayed_kernel_has_no_role(tmp_path: Path) -> None:
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 100_000)]
+    events.append({**launch(1000, 7), "name": "cudaGraphLaunch"})
+    events += [kernel(f"k{at}", 10_000 + 5_000 * at, 4_000, correlation=7) for at in range(3)]
+    trace = job(tmp_path, events)
+    facts = inspect_event(trace, 0, len(events) - 1, replay=False)
+    assert facts.role is None
+    assert "calls of attention" in facts.missing["role"]
+    assert facts.event.name == "k2"
+    frame = call_stacks(trace)
+    assert not frame["name"].str.startswith("[graph]").any()
+
+
+def test_runs_of_a_server_are_compared_by_roles(tmp_path: Path) -> None:
+    lines = operator_lines(job(tmp_path, in_pieces()).rank(0), Scope(), "device").lines
+    names = [line.name for line in lines]
+    assert {"[graph] qkv", "[graph] attention", "vllm::piece"} <= set(names)
+    assert "(no operator)" not in names
