@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.calls import module_calls, operator_calls
+from hta_widgets.analysis.serving.experts import Inputs, inputs_within
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -51,6 +52,7 @@ class Captured:
     Attributes:
         dims, types: JSON of the operator's inputs, "" where they were not recorded.
         call: a number of the operator's call, -1 for none.
+        within: the inputs of the operator and of those that it calls, each once.
     """
 
     kernel: str
@@ -59,6 +61,7 @@ class Captured:
     dims: str
     types: str
     call: int = -1
+    within: tuple[Inputs, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def _captured(rank_trace: RankTrace, calls: Int64) -> tuple[Captured, ...]:
     owner = operators.around[calls]
     modules, of = module_calls(rank_trace)
     dims, types = (_argument(rank_trace, name) for name in ("input_dims", "input_type"))
+    within = cache(inputs_within(rank_trace))
     found = []
     for call, at in zip(calls.tolist(), owner.tolist(), strict=True):
         row = int(operators.rows[at]) if at >= 0 else -1
@@ -139,6 +143,7 @@ def _captured(rank_trace: RankTrace, calls: Int64) -> tuple[Captured, ...]:
                 dims[row] if row >= 0 else "",
                 types[row] if row >= 0 else "",
                 row,
+                within(at) if at >= 0 else (),
             )
         )
     return tuple(found)

@@ -49,6 +49,7 @@ _COLUMNS = {
     "tokens_per_s": "float64",
     "follows": "bool",
     "weight_bytes": "Int64",
+    "weight_least_bytes": "Int64",
     "kv_bytes": "Int64",
     "kv_least_bytes": "Int64",
     "mbu_pct": "float64",
@@ -85,10 +86,12 @@ def serving_phases(
         period divided by all tokens that are verified: no less is possible), tokens_per_s (float64, all
         tokens, or those emitted, over all periods; NaN where unknown), follows (bool: periods were recorded;
         if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of
-        weights, and of keys and values, that a step reads, at the median; NA where unknown), kv_least_bytes
-        (Int64: without layers that may read only a window of them), mbu_pct, mbu_least_pct (float64, % of the
-        bandwidth of memory: these bytes in the period, with kv_bytes and kv_least_bytes), mfu_pct (float64, %
-        of the peak of what multiplies: the operations of products in the period), covered_pct (float64, % of
+        weights, and of keys and values, that a step reads, at the median; NA where unknown),
+        weight_least_bytes (Int64: with as few experts as the tokens may choose; weight_bytes is with as
+        many), kv_least_bytes (Int64: without layers that may read only a window of them), mbu_pct,
+        mbu_least_pct (float64, % of the bandwidth of memory: these bytes in the period, at most and at
+        least), mfu_pct (float64, % of the peak of what multiplies: the operations of products in the period;
+        NaN where those are unknown in half of the time, as of packed weights), covered_pct (float64, % of
         the device's time of kernels whose traffic is known: what others move comes on top, so that mbu_pct
         and mfu_pct are "at least"), why (str: why they are unknown, "" where they are known: less than half
         of the time is covered, or the peaks of the device are unknown).
@@ -209,8 +212,8 @@ def sentence(frame: pd.DataFrame) -> str:
         makes = "makes" if row["steps"] == 1 else "make"
         said += f" {makes} {plain(round(row['tokens_per_s']))} tokens per second"
     if "mbu_pct" in row and not np.isnan(row["mbu_pct"]):
-        least = row["mbu_pct"] if np.isnan(row["mbu_least_pct"]) else row["mbu_least_pct"]
-        said += f", at least {percent(least)} MBU"
+        least, most = percent(row["mbu_least_pct"]), percent(row["mbu_pct"])
+        said += f", at least {least} MBU" if least == most else f", {least} to {most} MBU"
     if not row["follows"]:
         return f"{said}, if the next one follows at once."
     return f"{said}; for {percent(row['bubble_pct'])} of it the device waits for the next one."

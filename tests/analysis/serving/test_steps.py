@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, examples
@@ -236,8 +237,26 @@ def test_layers_with_a_window_are_bounded_until_it_is_given() -> None:
         serving_phases(trace, sliding_window="none")
 
 
+def test_experts_are_bounded_by_what_tokens_may_choose() -> None:
+    """32 tokens choose 4 of 32 experts, of 1536 x 5888 and 1472 x 3072 bytes each, in 24 layers."""
+    row = serving_phases(with_capture("vllm_decode_full"), sliding_window=128).iloc[0]
+    an_expert = 24 * (1536 * 5888 + 1472 * 3072)
+    assert row["weight_bytes"] - row["weight_least_bytes"] == 28 * an_expert
+    products = 24 * 2 * (2880 * 5120 + 4096 * 2880 + 2880 * 32) + 1_158_266_880
+    assert row["weight_least_bytes"] == products + 4 * an_expert
+    assert row["covered_pct"] > 90
+    least, most = (row[name] + row["kv_bytes"] for name in ("weight_least_bytes", "weight_bytes"))
+    assert row["mbu_pct"] == pytest.approx(100 * most / row["period_ns"] / 5300, rel=0.001)
+    assert row["mbu_least_pct"] == pytest.approx(
+        100 * (row["weight_least_bytes"] + row["kv_least_bytes"]) / row["period_ns"] / 5300, rel=0.001
+    )
+    assert least < most
+    assert np.isnan(row["mfu_pct"]), "how many numbers a packed byte holds is not recorded"
+    assert " to 25.1 % MBU" in phases.sentence(pd.DataFrame([row]))
+
+
 def test_shares_of_the_peak_need_half_of_the_time() -> None:
-    row = serving_phases(with_capture("vllm_decode_full")).iloc[0]
+    row = serving_phases(Trace.open(shared_trace("tracelens/inference/vllm_decode_full"))).iloc[0]
     assert np.isnan(row["mbu_pct"])
     assert row["covered_pct"] < 50
     assert "of the device's time move is not known" in row["why"]
