@@ -17,7 +17,7 @@ from hta_widgets.analysis.compare.call_lines import operator_lines
 from hta_widgets.analysis.serving.by_role import sentence
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
 from hta_widgets.analysis.serving.layers import placed
-from hta_widgets.analysis.serving.parts import part_of_kernel
+from hta_widgets.analysis.serving.parts import part_of_kernel, part_of_module
 from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.errors import TraceNotFoundError
 from hta_widgets.widgets.inspector_content import event_content
@@ -215,6 +215,73 @@ def test_without_names_only_the_numbers_of_nodes_tell() -> None:
     found, refused = align(["a", "b"], graph("", ""))
     assert not any(found)
     assert "nothing tells which is which" in refused
+
+
+# -- modules -------------------------------------------------------------------------------------------------
+
+CLASSES = {
+    "embedding": "VocabParallelEmbedding_0", "norm": "Layer_{0}.RMSNorm_{0}",
+    "qkv": "Layer_{0}.Qwen3Attention_{0}.QKVParallelLinear_{0}",
+    "rope": "Layer_{0}.Qwen3Attention_{0}.RotaryEmbedding_0",
+    "attention": "Layer_{0}.Qwen3Attention_{0}.RadixAttention_{0}",
+    "o_proj": "Layer_{0}.Qwen3Attention_{0}.RowParallelLinear_{0}",
+    "gate_up": "Layer_{0}.Qwen2MLP_{0}.MergedColumnParallelLinear_{0}",
+    "activation": "Layer_{0}.Qwen2MLP_{0}.SiluAndMul_{0}",
+    "down": "Layer_{0}.Qwen2MLP_{0}.RowParallelLinear_{0}", "lm_head": "LogitsProcessor_0",
+}  # fmt: skip
+
+
+def eager(layers: int) -> tuple[list[dict], list[str]]:
+    """A step without graphs, whose layers write no cache: structure is refused, modules are recorded."""
+    events, truth = [event("user_annotation", "step[EXTEND bs=1 toks=64]", 0, 10**6)], []
+    start, free = 1000, 300_000
+    dense = [role for role in DENSE if role != "cache"]
+    steps = [(role, layer) for layer in range(layers) for role in dense]
+    for at, (role, layer) in enumerate([("embedding", 0), *steps, ("lm_head", 0)]):
+        for depth, name in enumerate(CLASSES[role].format(layer).split(".")):
+            span = 900 - 100 * depth
+            python = {"Python id": 10 * at + depth + 1}
+            events.append(event("python_function", f"nn.Module: {name}", start + 10 * depth, span, **python))
+        events.append(event("cpu_op", "aten::op", start + 100, 500))
+        events.append(launch(start + 200, at + 1))
+        events.append(kernel(NAMES[role], free, 1000 * TIME.get(role, 3), correlation=at + 1))
+        free += 1000 * TIME.get(role, 3) + 500
+        truth.append(role)
+        start += 1000
+    return events, truth
+
+
+def test_modules_tell_where_layers_do_not_repeat(tmp_path: Path) -> None:
+    events, truth = eager(6)
+    known = roles_of(job(tmp_path, events).rank(0))
+    assert known.role.tolist() == truth
+    assert set(known.known_by) == {"operator"}
+    assert known.layer.tolist() == [-1, *(layer for layer in range(6) for _ in range(9)), -1]
+
+
+def test_classes_of_modules_that_say_nothing_leave_products_as_they_are(tmp_path: Path) -> None:
+    events, truth = eager(6)
+    for each in events:
+        if each["cat"] == "python_function" and "Linear" in each["name"]:
+            each["name"] = "nn.Module: Linear_3"
+    known = roles_of(job(tmp_path, events).rank(0))
+    products = {"qkv", "o_proj", "gate_up", "down"}
+    assert known.role.tolist() == ["product" if role in products else role for role in truth]
+
+
+def test_modules_of_a_recorded_capture_are_its_roles() -> None:
+    """What structure says of each product of a recorded graph, its modules say as well."""
+    trace = Trace.open(
+        shared_trace("tracelens/inference/sglang_decode"),
+        capture=shared_input("recordings/captures/sglang_decode"),
+    )
+    known = roles_of(trace.rank(0))
+    checked = 0
+    for role, captured in zip(known.role, known.captured, strict=True):
+        if captured and captured.modules and role in {"qkv", "o_proj", "gate_up", "down", "lm_head", "rope"}:
+            assert part_of_module(captured.modules) == role, captured.modules
+            checked += 1
+    assert checked == 36 * 5 + 1
 
 
 # -- annotations ---------------------------------------------------------------------------------------------
