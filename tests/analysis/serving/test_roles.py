@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,12 @@ TRUTH = {
 }  # fmt: skip
 
 
+def with_capture(name: str) -> Trace:
+    return Trace.open(
+        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
+    )
+
+
 def replayed(trace: Trace) -> pd.DataFrame:
     """Role, how it is known, and time of the kernels that graphs launched."""
     rank_trace = trace.rank(0)
@@ -60,9 +66,7 @@ def test_recorded_replays(name: str, known_by: str) -> None:
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_a_capture_names_the_operator_of_each_kernel(name: str) -> None:
-    trace = Trace.open(
-        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
-    )
+    trace = with_capture(name)
     known = roles_of(trace.rank(0))
     launched = [each for each, graph in zip(known.captured, known.replayed, strict=True) if graph]
     assert all(each is not None and each.operator for each in launched)
@@ -173,6 +177,43 @@ def test_names_changed_at_random_never_mislead(seed: int, kind: str) -> None:
     assert refused or wrong <= 0.01 * sum(time[role] for role in truth)
 
 
+def renamed(names: list[str], kind: str, draw: random.Random) -> list[str]:
+    """Kernels of one name get another one: all of them, some, one, or each that of another."""
+    distinct = sorted(set(names))
+    many = {"all": len(distinct), "some": draw.randint(1, len(distinct) - 1), "one": 1, "mixed up": 0}[kind]
+    new = {name: f"k{draw.getrandbits(60):x}" for name in draw.sample(distinct, many)}
+    if kind == "mixed up":
+        new = dict(zip(distinct, draw.sample(distinct, len(distinct)), strict=True))
+    return [new.get(name, name) for name in names]
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_recorded_kernels_with_names_changed_at_random_never_mislead(name: str) -> None:
+    trace = with_capture(name).rank(0)
+    known = roles_of(trace)
+    names = [trace.names[code] for code in trace.name[known.rows].tolist()]
+    time = trace.dur[known.rows]
+    refused = dict.fromkeys(("all", "some", "one", "mixed up"), 0)
+    for seed, kind in product(range(40), refused):
+        found = placed(
+            [part_of_kernel(each) for each in renamed(names, kind, random.Random(seed))], time.tolist()
+        )
+        refused[kind] += bool(found.refused)
+        wrong = [ours != right for ours, right in zip(found.roles, known.role, strict=not found.refused)]
+        assert time[: len(wrong)][wrong].sum() <= 0.01 * time.sum(), (kind, seed)
+    assert refused["all"] == refused["mixed up"] == 40
+    assert 0 < refused["one"] < 40, "a name of no weight is none to refuse for"
+
+
+@pytest.mark.parametrize("part", ["rope", "activation", "cache"])
+def test_what_only_layers_have_lies_in_them(part: str) -> None:
+    truth = model(*[DENSE] * 8)
+    found, refused = read([part, *truth])
+    assert not found
+    assert part in refused or "writes to the cache" in refused
+    assert not read(["norm", *truth])[1], "an embedding may be normalised"
+
+
 # -- captures ------------------------------------------------------------------------------------------------
 
 
@@ -271,10 +312,7 @@ def test_classes_of_modules_that_say_nothing_leave_products_as_they_are(tmp_path
 
 def test_modules_of_a_recorded_capture_are_its_roles() -> None:
     """What structure says of each product of a recorded graph, its modules say as well."""
-    trace = Trace.open(
-        shared_trace("tracelens/inference/sglang_decode"),
-        capture=shared_input("recordings/captures/sglang_decode"),
-    )
+    trace = with_capture("sglang_decode")
     known = roles_of(trace.rank(0))
     checked = 0
     for role, captured in zip(known.role, known.captured, strict=True):
