@@ -78,8 +78,9 @@ def serving_phases(
     Returns:
         One row per rank and phase, the phase with most time first. Columns: rank (int64), phase (str), steps,
         left_out (int64: steady steps, others), requests, tokens (Float64, per step at the median), period_ns,
-        p95_ns (Int64, ns: from the begin of a step to that of the next, at the median and in 95 % of steps),
-        device_ns, bubble_ns (Int64, ns at the median: of that the step itself, and nothing), bubble_pct
+        p95_ns (Int64, ns: from the begin of a step to that of the next, or of one that verifies drafts to
+        the next that is no draft; at the median and in 95 % of steps), device_ns, bubble_ns (Int64, ns at
+        the median: of that the step itself, and nothing), bubble_pct
         (float64, % of all periods), tpot_ns, tpot_p95_ns (Int64, ns per output token of a request: the period
         where requests decode in it; where drafts are verified, divided by the tokens that each request gets
         if the next step tells them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
@@ -128,11 +129,24 @@ def _chosen(steps: pd.DataFrame, row: pd.Series[Any]) -> pd.DataFrame:
 
 def phases_of(steps: pd.DataFrame) -> pd.DataFrame:
     """The phases of some rows of `serving_steps`."""
-    rows = [_row(group) for _, group in steps.groupby(["rank", "phase"], sort=True)]
+    rows = [_row(group) for _, group in _in_turns(steps).groupby(["rank", "phase"], sort=True)]
     own = {name: kind for name, kind in _COLUMNS.items() if name not in USED}
     frame = pd.DataFrame(rows, columns=[*own, "whole"])
     frame = frame.sort_values(["rank", "whole"], ascending=[True, False], kind="stable", ignore_index=True)
     return frame[list(own)].astype(own)
+
+
+def _in_turns(steps: pd.DataFrame) -> pd.DataFrame:
+    """The steps, those that verify drafts with the period and the bubbles of their whole turn."""
+    verifies = steps["phase"].eq("verify")
+    if not verifies.any():
+        return steps
+    turn = steps["phase"].ne("draft").cumsum()
+    bubbles = steps.groupby(turn)["bubble_ns"].transform(lambda part: part.sum(skipna=False))
+    return steps.assign(
+        period_ns=steps["period_ns"].where(~verifies, steps["turn_ns"]),
+        bubble_ns=steps["bubble_ns"].where(~verifies, bubbles),
+    )
 
 
 def _row(group: pd.DataFrame) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hta_widgets.analysis import roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
-from tests.analysis.serving.servers import DETOKENIZER, SCHEDULER, Batch, Server
+from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Batch, Server, speculating
 from tests.support import shared_input, shared_trace
 from tests.verdicts.planted.host_program import MS
 
@@ -103,6 +103,35 @@ def test_tokens_of_drafts_that_were_accepted(tmp_path: Path, engine: str) -> Non
     assert row["tokens_per_s"] == pytest.approx(sum(accepted) / sum(server.periods) * 1e9, rel=0.01)
     per_token = np.median([16 * period / new for period, new in zip(server.periods, accepted, strict=True)])
     assert row["tpot_ns"] == pytest.approx(per_token, rel=0.01)
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_a_server_whose_drafts_are_steps_of_their_own(tmp_path: Path, around: bool) -> None:
+    server = speculating(around)
+    trace = server.open(tmp_path)
+    frame, phases = serving_steps(trace), serving_phases(trace).set_index("phase")
+    verified = frame[frame["phase"] == "verify"]
+    assert verified["tokens"].tolist() == [64] * 6
+    assert verified["emitted"].iloc[:-1].tolist() == list(ACCEPTED)
+    starts = np.array(server.starts)[0 if around else 2 :: 4]
+    turns = np.diff(starts)
+    assert verified["turn_ns"].iloc[:-1].tolist() == pytest.approx(turns.tolist(), rel=0.01)
+    row = phases.loc["verify"]
+    assert row["tokens_per_s"] == pytest.approx(sum(ACCEPTED) / turns.sum() * 1e9, rel=0.01)
+    per_token = [16 * turn / new for turn, new in zip(turns, ACCEPTED, strict=True)]
+    assert row["tpot_ns"] == pytest.approx(np.median(per_token), rel=0.01)
+    if not around:
+        words = ["draft", "draft", "verify", "draft"]
+        assert frame["phase"].tolist() == words * 6
+        assert phases.loc["draft", ["tpot_ns"]].isna().all()
+        assert frame.loc[frame["phase"] == "draft", "emitted"].isna().all()
+
+
+def test_decoding_that_no_step_verifies_is_no_drafting(tmp_path: Path) -> None:
+    server = speculating(around=False)
+    for _ in range(3):
+        server.serve(DECODE)
+    assert serving_steps(server.open(tmp_path))["phase"].tolist()[-3:] == ["decode"] * 3
 
 
 def test_where_accepted_drafts_are_not_known_there_is_only_a_bound(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.findings.headline import sentence
-from tests.analysis.serving.servers import Batch, Server
+from tests.analysis.serving.servers import Batch, Server, speculating
 from tests.claims.checking import check_job
 from tests.support import shared_input
 from tests.verdicts.planted.host_program import MS
@@ -54,6 +54,15 @@ def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None
     assert "bubble_between_steps" not in rows
     assert "waiting between steps" in rows["nothing_found"]["text"]
     assert "of it" in rows["serving_rate"]["text"]
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_a_server_that_verifies_drafts(tmp_path: Path, around: bool) -> None:
+    trace = speculating(around).open(tmp_path)
+    assert not check_job(trace)
+    said = sentence(overview(trace))
+    assert " per token (" in said
+    assert "tokens per second in all" in said
 
 
 def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> None:
