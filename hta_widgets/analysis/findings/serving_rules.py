@@ -32,6 +32,7 @@ SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 
 _MOST: Final = 0.5
+_AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
 _REMEDIES: Final = (
     (
         r"schedul|get_next_batch|prepare_inputs|update_states|allocate_slots",
@@ -149,6 +150,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
             say("without {place} between steps", place=place_claim("between_steps_in", place.frame, worst)),
             lambda _: [edits.without(edits.exactly(place.frame))],
         ) if place.frame else None,
+        saves_at_most=_AHEAD,
         lost=lost,
         share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
     )  # fmt: skip
@@ -366,7 +368,6 @@ RULES = (
         lost_as="idle",
         judge=bubble_between_steps,
         applies=is_serving,
-        no_change="what the host does then is not recorded",
         risk="Scheduled ahead, a step does not know yet which requests the one before it ends.",
         wrong_if="There are no requests to work on then.",
     ),

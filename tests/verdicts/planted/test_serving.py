@@ -75,6 +75,9 @@ def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> No
     row = rows_of(trace)["bubble_between_steps"]
     assert "is not recorded" in row["text"]
     assert "with_stack=True" in row["suggestion"]
+    assert row["method"] == "analytic"
+    assert row["saving_ns"] == row["cost_ns"]
+    assert "can be saved: scheduled ahead" in row["saving"]
 
 
 def chunked(prompts: int) -> Server:
