@@ -44,10 +44,10 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         "copy", "product", "other", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
         time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
         (float64, 1e9 bytes and 1e12 operations per second; of products, experts and attention, from shapes
-        and lengths of sequences; at least, where layers may read only a window of these, or tokens choose
-        the same experts; NaN where they are not recorded), known_by (str: "annotation", "capture",
-        "operator" for what no graph launched, placed by structure, "structure", or ""), name (str: the
-        kernel that takes most of the time), why (str: of "(unknown)" the reason, or "").
+        and lengths of sequences, and of what collectives are given; at least, where layers may read only a
+        window of these, or tokens choose the same experts; NaN where they are not recorded), known_by (str:
+        "annotation", "capture", "operator" for what no graph launched, placed by structure, "structure", or
+        ""), name (str: the kernel that takes most of the time), why (str: of "(unknown)" the reason, or "").
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.

@@ -126,6 +126,9 @@ def traffic_of(rank_trace: RankTrace, sliding_window: int | None = None) -> Traf
         moved[first] = experts.least
         known[rows], counted[rows] = True, experts.flops > 0
         types[experts.type] = types.get(experts.type, 0) + experts.flops
+    for at in np.flatnonzero(roles.role == "communication").tolist():
+        if (call := calls[at]) is not None:
+            moved[at] = _message(call)
     kv, kv_least = _cache(rank_trace, roles, calls, sliding_window)
     known |= attention & np.isin(roles.step, np.unique(roles.step[kv > 0]))
     most = max(types, key=lambda name: types[name], default="")
@@ -165,8 +168,9 @@ def _layers_of_experts(
 
 def _calls(rank_trace: RankTrace, roles: Roles) -> list[_Call | None]:
     """The operator of each row of `roles` that may tell something."""
-    wanted = (roles.role == "cache") | np.isin(
-        roles.role, ("qkv", "o_proj", "gate_up", "down", "router", "lm_head", PRODUCT)
+    wanted = np.isin(
+        roles.role,
+        ("qkv", "o_proj", "gate_up", "down", "router", "lm_head", PRODUCT, "cache", "communication"),
     )
     operators = operator_calls(rank_trace)
     launch = rank_trace.launch[roles.rows]
@@ -225,6 +229,14 @@ def _product(call: _Call) -> _Product | None:
     return _Product(weights, moved, 2 * rows * inner * columns, type_, columns)
 
 
+def _message(call: _Call) -> int:
+    """Bytes of what a collective is given; 0: unknown. Graphs replay it without arguments of its own."""
+    for shape, type_ in zip(call.dims, call.types, strict=False):
+        if _is_shape(shape) and (size := _SIZES.get(str(type_))):
+            return int(prod(shape) * size)
+    return 0
+
+
 def _is_shape(value: Any) -> bool:
     return (
         isinstance(value, list) and len(value) >= 2 and all(type(each) is int and each > 0 for each in value)
@@ -241,7 +253,8 @@ def _cache(
     requests = steps["requests"].to_numpy(np.int64, na_value=0)
     edges = np.searchsorted(roles.step, np.arange(len(steps) + 1))
     for step, (first, last) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
-        token = _token_bytes(call for call in calls[first:last] if call is not None)
+        writes = (calls[at] for at in range(first, last) if roles.role[at] == "cache")
+        token = _token_bytes(call for call in writes if call is not None)
         if not token or not lengths[step]:
             continue
         layers = _attention(rank_trace, roles, first, last)
@@ -258,7 +271,7 @@ def _cache(
 def _token_bytes(calls: Iterable[_Call]) -> int:
     """Bytes of the keys and values of a token in one layer: what is written to the cache for each."""
     for call in calls:
-        if call.operator in _MATRICES or len(call.dims) < 2 or len(call.types) < 2:
+        if len(call.dims) < 2 or len(call.types) < 2:
             continue
         keys, values = call.dims[:2]
         size = _SIZES.get(str(call.types[0]))

@@ -73,6 +73,7 @@ class Server:
     Attributes:
         schedule_ns: what the scheduler takes before each step. read_ns: what handling the tokens takes after.
         overlapped: the scheduler works while the device does (asynchronous scheduling).
+        tail: names and ns of kernels that end each step.
         starts, ends: of the device work of each step, ns.
     """
 
@@ -80,6 +81,7 @@ class Server:
     read_ns: int = 1 * MS
     engine: str = "sglang"
     overlapped: bool = False
+    tail: tuple[tuple[str, int], ...] = ()
     program: Program = field(default_factory=Program)
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -96,6 +98,8 @@ class Server:
                 if place == 0:
                     arrives = program.now + LATENCY
                     self.starts.append(max(arrives, (free or 0) + GAP) if free is not None else arrives)
+            for name, ns in self.tail:
+                program.launch(ns, name)
             self.ends.append(program.free[7])
             if self.overlapped:
                 self._frame(SCHEDULER, self.schedule_ns)

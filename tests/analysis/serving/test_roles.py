@@ -322,6 +322,30 @@ def test_modules_of_a_recorded_capture_are_its_roles() -> None:
     assert checked == 36 * 5 + 1
 
 
+# -- collectives ---------------------------------------------------------------------------------------------
+
+
+def test_how_fast_collectives_are_that_an_operator_is_given(tmp_path: Path) -> None:
+    """In graphs they have no arguments of their own; what launched them, or its capture, has."""
+    events = [event("user_annotation", "step[DECODE bs=64]", 0, 10**6)]
+    for at, dims in enumerate([[[64, 4096], []], [[], [64, 4096], [64, 4096]], [[[64, 4096]], []]]):
+        types = {0: ["c10::BFloat16", ""], 1: ["Scalar", "c10::BFloat16", "c10::BFloat16"]}.get(
+            at, ["TensorList", ""]
+        )
+        arguments = {"Input Dims": dims, "Input type": types}
+        events.append(event("cpu_op", f"vllm::all_reduce_{at}", 1000 * at + 1000, 500, **arguments))
+        events.append(launch(1000 * at + 1100, at + 1))
+        name = f"void vllm::cross_device_reduce_1stage_{at}"
+        events.append(kernel(name, 100_000 * (at + 1), 20_000, correlation=at + 1))
+    for count, rate in ((1, 64 * 4096 * 2 / 20_000), (2, 64 * 4096 * 2 / 20_000)):
+        frame = roles(job(tmp_path, events[: 1 + 3 * count]))
+        assert frame["role"].tolist() == ["communication"]
+        assert frame["gb_s"].iloc[0] == pytest.approx(rate)
+    unknown = roles(job(tmp_path, [events[0], *events[7:]]))
+    assert unknown["role"].tolist() == ["communication"]
+    assert unknown["gb_s"].isna().all(), "of a list of tensors the type is not recorded"
+
+
 # -- annotations ---------------------------------------------------------------------------------------------
 
 

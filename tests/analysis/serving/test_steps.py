@@ -156,6 +156,55 @@ def test_two_ranks_of_one_server_have_the_same_steps(tmp_path: Path) -> None:
     )
 
 
+def test_two_ranks_that_share_every_layer(tmp_path: Path) -> None:
+    """Tensor parallel: the rank whose experts take less waits in the all-reduce for the other one."""
+    reduce, experts = 200_000, (1_000_000, 1_600_000)
+    servers = [
+        Server(
+            tail=(
+                ("fused_moe_kernel", own),
+                ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", max(experts) - own + reduce),
+            )
+        )
+        for own in experts
+    ]
+    for server in servers:
+        for _ in range(8):
+            server.serve(DECODE)
+    assert servers[0].periods == servers[1].periods
+    trace = job(tmp_path, *(server.events for server in servers))
+    frame = serving_phases(trace)
+    for (_, row), server in zip(frame.iterrows(), servers, strict=True):
+        assert row["tpot_ns"] == pytest.approx(np.median(server.periods), rel=0.01)
+        assert row["bubble_ns"] == pytest.approx(np.median(server.bubbles), rel=0.01)
+        assert row["tokens_per_s"] == pytest.approx(32 * 7 / sum(server.periods) * 1e9, rel=0.01)
+    by_role = roles(trace).set_index(["rank", "role"])["time_ns"]
+    for rank, own in enumerate(experts):
+        assert by_role[rank, "experts"] == 8 * own
+        assert by_role[rank, "communication"] == 8 * (max(experts) - own + reduce)
+
+
+def test_pieces_of_prompts_beside_decoding(tmp_path: Path) -> None:
+    """Chunked prefill: 12 pieces of one prompt, each in a step in which 24 requests decode."""
+    server, read = Server(), 0
+    for step in range(30):
+        piece = 2048 if 8 <= step < 20 else 0
+        read += piece
+        server.serve(Batch(prompt_tokens=piece, prompts=int(piece > 0), decodes=24, kv=24_000 + 24 * step))
+    trace = server.open(tmp_path)
+    frame, by_phase = serving_steps(trace), serving_phases(trace).set_index("phase")
+    assert frame["phase"].tolist() == ["decode"] * 8 + ["mixed"] * 12 + ["decode"] * 10
+    assert frame["prompt_tokens"].sum() == read
+    mixed, periods = slice(8, 20), np.array(server.periods)
+    assert by_phase.loc["mixed", "tpot_ns"] == pytest.approx(np.median(periods[mixed]), rel=0.01)
+    assert by_phase.loc["mixed", "tokens_per_s"] == pytest.approx(
+        12 * 2072 / periods[mixed].sum() * 1e9, rel=0.01
+    )
+    alone = np.r_[periods[:8], periods[20:]]
+    assert by_phase.loc["decode", "tpot_ns"] == pytest.approx(np.median(alone), rel=0.01)
+    assert by_phase.loc["decode", "tpot_p95_ns"] == pytest.approx(np.quantile(alone, 0.95), rel=0.01)
+
+
 def test_work_between_steps_is_not_waiting(tmp_path: Path) -> None:
     server = Server()
     for _ in range(6):
