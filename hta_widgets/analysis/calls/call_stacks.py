@@ -56,11 +56,13 @@ def _roles_of(rank_trace: RankTrace, merge_backward: bool) -> tuple[Int64, Int64
     """
     paths = _paths_of(rank_trace, merge_backward)
     role, labels = replayed_roles(rank_trace)
+    if not labels:
+        return (np.empty(0, np.int64),) * 3
     node = np.full(len(paths.kernels), -1, np.int64)
     replayed = np.flatnonzero(role[paths.kernels] >= 0)
     key = paths.below[replayed].astype(np.int64) * len(labels) + role[paths.kernels[replayed]]
     found, node[replayed] = np.unique(key, return_inverse=True)
-    return node, found // max(len(labels), 1), found % max(len(labels), 1)
+    return node, found // len(labels), found % len(labels)
 
 
 @kept(by_rank=True)
@@ -163,9 +165,9 @@ def _summed(rank_trace: RankTrace, scope: Scope, merge_backward: bool) -> pd.Dat
         }
     )
     frame = frame.assign(**{column: values[keep] for column, values in table.items()})
-    roles = _of_roles(rank_trace, paths, launched, merge_backward)
-    if roles.empty:
+    if not replayed_roles(rank_trace)[1]:
         return frame
+    roles = _of_roles(rank_trace, paths, launched, merge_backward)
     return pd.concat([frame, roles.astype(frame.dtypes.to_dict())], ignore_index=True)
 
 

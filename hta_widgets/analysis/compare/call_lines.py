@@ -43,7 +43,8 @@ def operator_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
     around = np.where(chosen, rank_trace.name, -1).astype(np.int32)
     _inherit(tree.order, tree.parent, around)
     role, labels = replayed_roles(rank_trace)
-    around = np.where((around < 0) & (role >= 0), len(rank_trace.names) + role, around)
+    if labels:
+        around = np.where((around < 0) & (role >= 0), len(rank_trace.names) + role, around)
     lines = [Line("op", name) for name in (*rank_trace.names, *labels)]
     return _by_call(rank_trace, scope, time, chosen, around, lines, "op")
 

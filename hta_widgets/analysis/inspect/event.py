@@ -28,6 +28,7 @@ from hta_widgets.analysis.inspect.refs import ref, ref_or_none, row_of, several
 from hta_widgets.analysis.inspect.roof import roof_of
 from hta_widgets.analysis.inspect.same_name import same_name
 from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -159,6 +160,8 @@ def _neighbours(rank_trace: RankTrace, row: int, around: list[int]) -> tuple[int
 
 def _role(rank_trace: RankTrace, row: int) -> Role | str | None:
     """Its part of the model, or why that is not known; None for what is no work of a server's step."""
+    if not is_server(rank_trace) or not rank_trace.is_device[row]:
+        return None
     known = roles_of(rank_trace)
     at = np.flatnonzero(known.rows == row)
     if not len(at):

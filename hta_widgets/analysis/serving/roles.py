@@ -102,11 +102,11 @@ def roles_of(rank_trace: RankTrace) -> Roles:
 def replayed_roles(rank_trace: RankTrace) -> tuple[Int32, tuple[str, ...]]:
     """Of each row of a rank, the place of its label, "[graph] qkv"; -1 for what no graph of a server replays.
 
-    And the labels. Kernels whose role is not known have none.
+    And the labels. Kernels whose role is not known have none; without labels there are no places either.
     """
-    code = np.full(rank_trace.n, -1, np.int32)
     if not is_server(rank_trace):
-        return code, ()
+        return np.empty(0, np.int32), ()
+    code = np.full(rank_trace.n, -1, np.int32)
     known = roles_of(rank_trace)
     labelled = known.replayed & (known.role != "")
     found, at = np.unique(known.role[labelled].astype("str"), return_inverse=True)

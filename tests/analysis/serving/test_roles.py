@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets import Scope, Trace
-from hta_widgets.analysis import call_stacks, inspect_event, module_stacks, operators, roles
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis import call_stacks, inspect_event, module_stacks, operators, overview, roles
 from hta_widgets.analysis.compare.call_lines import operator_lines
 from hta_widgets.analysis.serving.by_role import sentence
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
@@ -481,6 +481,26 @@ def test_why_a_replayed_kernel_has_no_role(tmp_path: Path) -> None:
     assert facts.event.name == "k2"
     frame = call_stacks(trace)
     assert not frame["name"].str.startswith("[graph]").any()
+
+
+def test_nothing_is_placed_where_there_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training job pays nothing for it."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("steps of a server were looked for")
+
+    for module in ("roles", "bubbles", "table"):
+        for name in ("own_work", "_labels"):
+            monkeypatch.setattr(f"hta_widgets.analysis.serving.{module}.{name}", asked, raising=False)
+    trace = Trace.open(examples.path("gpt2_ddp"), cache=False)
+    overview(trace)
+    operators(trace)
+    assert not call_stacks(trace)["name"].str.startswith("[graph]").any()
+    assert operator_lines(trace.rank(0), Scope(), "device").lines
+    row = int(np.flatnonzero(trace.rank(0).is_device)[0])
+    facts = inspect_event(trace, 0, int(trace.rank(0).event_id[row]), replay=False)
+    assert facts.role is None
+    assert "role" not in facts.missing
 
 
 def test_runs_of_a_server_are_compared_by_roles(tmp_path: Path) -> None:
