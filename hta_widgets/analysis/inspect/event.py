@@ -27,7 +27,7 @@ from hta_widgets.analysis.inspect.record import EventFacts, Gone, Launch, Peer, 
 from hta_widgets.analysis.inspect.refs import ref, ref_or_none, row_of, several
 from hta_widgets.analysis.inspect.roof import roof_of
 from hta_widgets.analysis.inspect.same_name import same_name
-from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.analysis.serving.roles import REMEDY, roles_of
 from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
@@ -168,7 +168,7 @@ def _role(rank_trace: RankTrace, row: int) -> Role | str | None:
         return None
     here = int(at[0])
     if not known.role[here]:
-        return "; ".join(known.refused)
+        return f"{'; '.join(known.refused)}: {REMEDY}"
     captured = known.captured[here]
     return Role(
         role=str(known.role[here]),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.analysis.serving.roles import REMEDY, roles_of
 from hta_widgets.analysis.serving.steps import server_ranks
 from hta_widgets.analysis.serving.traffic import traffic_of
 from hta_widgets.charts.spec import Bars
@@ -110,7 +110,8 @@ def sentence(frame: pd.DataFrame) -> str:
     whole = int(frame["time_ns"].sum())
     known = frame[frame["role"] != _NO_ROLE]
     if known.empty:
-        return f"Which part of the model each kernel is cannot be told: {frame['why'].iloc[0]}."
+        why = frame["why"].iloc[0]
+        return f"Which part of the model each kernel is cannot be told: {why}. To know it, {REMEDY}."
     by_role = known.groupby("role")["time_ns"].sum().sort_values(ascending=False)
     shares = [f"{role} {percent(100.0 * time / whole)}" for role, time in by_role.head(3).items()]
     ways = known.groupby("known_by")["time_ns"].sum().sort_values(ascending=False)

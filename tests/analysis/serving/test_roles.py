@@ -369,6 +369,7 @@ def test_nothing_known_says_why(tmp_path: Path) -> None:
     assert frame["role"].tolist() == ["(unknown)"]
     assert "calls of attention" in frame["why"].iloc[0]
     assert sentence(frame).startswith("Which part of the model each kernel is cannot be told")
+    assert sentence(frame).endswith("open the trace of the graphs' capture with it: capture=.")
 
 
 def test_every_kernel_of_a_recorded_graph_is_known_by_its_annotation() -> None:
@@ -478,6 +479,7 @@ def test_why_a_replayed_kernel_has_no_role(tmp_path: Path) -> None:
     facts = inspect_event(trace, 0, len(events) - 1, replay=False)
     assert facts.role is None
     assert "calls of attention" in facts.missing["role"]
+    assert "capture=" in facts.missing["role"]
     assert facts.event.name == "k2"
     frame = call_stacks(trace)
     assert not frame["name"].str.startswith("[graph]").any()
