@@ -249,3 +249,38 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
     rank = the_rank(job, stated)
     longest = max(time for _, time in waits(rank))
     return close(stated, (usual(rank) + longest) / 2, 0.01, 1_000.0)
+
+
+def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
+    """When kernels or copies run that are named after transfers of keys and values, or launched in such a
+    call; and when anything else runs."""
+    word = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector", re.IGNORECASE)
+    begins = [
+        each.start for each in rank.events if each.category == "user_annotation" and labelled(each.name)
+    ]
+    calls = [
+        each for each in rank.events
+        if each.category in CALLS and word.search(each.name)
+        and not any(each.start <= begin < each.end for begin in begins)
+    ]  # fmt: skip
+    mine, others = [], []
+    for each in rank.work:
+        call = rank.launch(each)
+        inside = call is not None and any(
+            one.thread == call.thread and one.start <= call.start and call.end <= one.end for one in calls
+        )
+        (mine if inside or word.search(each.name) else others).append(each.window)
+    return union(mine), union(others)
+
+
+@time_of("kv_moved")
+def kv_moved(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Keys and values move."""
+    return rank.within(transfers(rank)[0])
+
+
+@time_of("kv_moved_alone")
+def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
+    """They move, and nothing else runs."""
+    mine, others = transfers(rank)
+    return rank.within([part for window in mine for part in subtract([window], others)])
