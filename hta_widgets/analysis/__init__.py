@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotation_totals
     from hta_widgets.analysis.annotations.regions import user_annotations
+    from hta_widgets.analysis.calls.call_stacks import call_stacks
     from hta_widgets.analysis.calls.cupti import cupti_counters
     from hta_widgets.analysis.calls.modules import module_stacks
     from hta_widgets.analysis.calls.op_counts import op_counts
     from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_instances
-    from hta_widgets.analysis.calls.stacks import call_stacks
     from hta_widgets.analysis.communication.alpha_beta import alpha_beta
     from hta_widgets.analysis.communication.collectives import collectives
     from hta_widgets.analysis.communication.rank_waits import rank_waits
@@ -115,7 +115,7 @@ _MODULES = {
     "annotation_totals": "hta_widgets.analysis.annotations.kernels",
     "bandwidth_summary": "hta_widgets.analysis.copies.bandwidth",
     "blocked_on_full_queue": "hta_widgets.analysis.launches.queue",
-    "call_stacks": "hta_widgets.analysis.calls.stacks",
+    "call_stacks": "hta_widgets.analysis.calls.call_stacks",
     "collectives": "hta_widgets.analysis.communication.collectives",
     "comm_comp_overlap": "hta_widgets.analysis.device_time.overlap",
     "comparability": "hta_widgets.analysis.compare.comparability",

@@ -47,7 +47,7 @@ ANALYSES: Final = Entries(
         "user_annotations": "annotations.regions",
         "annotation_totals": "annotations.kernels",
         "op_counts": "calls.op_counts",
-        "call_stacks": "calls.stacks",
+        "call_stacks": "calls.call_stacks",
         "module_stacks": "calls.modules",
         "stragglers": "communication.stragglers",
         "rank_waits": "communication.rank_waits",

@@ -23,7 +23,7 @@ _FIRST: Final = 3  # of events that an answer lists
 # What is left out first where an event takes more than its budget.
 _LEAST: Final = (
     "same_name", "children", "launched", "peers", "backward", "parts", "previous", "next", "roofline",
-    "arguments", "python", "parents", "missing", "module", "operator", "gone", "launch", "forward",
+    "arguments", "python", "parents", "missing", "role", "module", "operator", "gone", "launch", "forward",
 )  # fmt: skip
 
 

@@ -68,7 +68,9 @@ def _vllm(match: re.Match[str]) -> ServingStep:
     prompts, decodes = int(match["prompts"]), int(match["decodes"])
     inside = [match["of_prompts"] or "", match["of_decodes"] or ""]
     queries, lengths = ([_sum_in(text, key) for text in inside] for key in ("sq", "sk"))
-    tokens = int(match["tokens"]) if match["tokens"] else _total(*queries)
+    tokens = _total(*queries)
+    if tokens is None and match["tokens"]:
+        tokens = int(match["tokens"])
     return ServingStep(
         _phase(prompts, decodes), prompts + decodes, tokens,
         prompts=prompts, prompt_tokens=queries[0],
@@ -111,7 +113,10 @@ _WORDS = {
 
 def _fields(match: re.Match[str]) -> ServingStep:
     """`step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 g_sq=1 g_sk=12]`, `decode[bs=117/128 tok=117 d=117 sk=5120]`."""
-    word = match["word"].lower().removeprefix("eager_")
+    word = match["word"].lower()
+    if word.startswith("dummy_"):  # computes only because other ranks do
+        return ServingStep("idle", 0, 0)
+    word = word.removeprefix("eager_")
     phase = _WORDS.get(word, word)
     found = dict(re.findall(r"(\w+)=(\d+)", match["fields"]))
     value = {name: int(text) for name, text in found.items()}
@@ -123,12 +128,13 @@ def _fields(match: re.Match[str]) -> ServingStep:
     reads, writes = phase in ("prefill", "mixed"), phase != "prefill"
     queries = [value[name] for name in ("c_sq", "g_sq") if name in value]
     tokens = sum(queries) if queries else value.get("toks", value.get("tok"))
-    if tokens is None and phase == "decode" and "spec" not in value:
-        tokens = size  # a decode step makes a token per request, which SGLang therefore does not repeat
+    if tokens is None and phase == "decode" and size is not None:
+        # a token per request, which SGLang therefore does not repeat, and those that were drafted
+        tokens = size * (1 + value.get("spec", 0))
     lengths = [value[name] for name in ("c_sk", "g_sk") if name in value]
     kv_tokens = sum(lengths) if lengths else value.get("sk")
     decode_kv_tokens = value.get("g_sk", None if reads else kv_tokens)
-    prompt_tokens = value.get("c_sq", tokens if not writes else None if reads else 0)
+    prompt_tokens = value.get("c_sq", None if writes else tokens) if reads else 0
     return ServingStep(
         phase, size, tokens, int(padded[1]) if padded else None,
         prompts if prompts is not None else size if not writes else None if reads else 0,
@@ -163,7 +169,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep]], ..
     (re.compile(r"^step\[(?P<word>\w+)\s*(?P<fields>.*)\]"), _fields),
     # ATOM: prefill[bs=2 tok=14721 ctx=[7803, 6918]], decode[bs=117/128 tok=117 d=117]
     (
-        re.compile(r"^(?P<word>(?:eager_)?(?:prefill|decode|mixed|verify|draft))\[(?P<fields>bs=\d.*)\]"),
+        re.compile(
+            r"^(?P<word>(?:dummy_)?(?:eager_)?(?:prefill|decode|mixed|verify|draft))\[(?P<fields>bs=\d.*)\]"
+        ),
         _fields,
     ),
 )
@@ -171,7 +179,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep]], ..
 # How the names of all these forms begin: few names of a recording do.
 _BEGINS = re.compile(
     r"^(?:execute|denoising_step_|\[Executor\] |_forward_step|step\["
-    r"|(?:eager_)?(?:prefill|decode|mixed|verify|draft)\[)"
+    r"|(?:dummy_)?(?:eager_)?(?:prefill|decode|mixed|verify|draft)\[)"
 )
 
 

@@ -43,9 +43,9 @@ _MEMORIES = re.compile(r"Memcpy ([HDA])to([HDA]) \((\w+) -> (\w+)\)")
 _SHOWN = 8  # of each list; the answer in Python has more
 _TITLES = {
     "parts": "What the name says", "arguments": "Arguments", "launch": "Launch", "launched": "Launched",
-    "operator": "Operator", "module": "Module", "python": "Python", "parents": "Callers",
-    "children": "Calls made", "forward": "Forward partner", "backward": "Backward partner",
-    "peers": "Other ranks", "roofline": "Roofline", "gone": "Without it",
+    "operator": "Operator", "module": "Module", "role": "Part of the model", "python": "Python",
+    "parents": "Callers", "children": "Calls made", "forward": "Forward partner",
+    "backward": "Backward partner", "peers": "Other ranks", "roofline": "Roofline", "gone": "Without it",
 }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def event_content(facts: EventFacts) -> Content:
             ("Forward partner", _links(facts.forward)),
             ("Backward partner", _several(facts.backward)),
         ]),
+        _section("Part of the model", _role_rows(facts)),
         _section("Python" if facts.python_of is None else "Python, of the forward operator",
                  [("", _frame(frame)) for frame in facts.python]),
         _section("Other ranks", [
@@ -268,6 +269,19 @@ def _memory(side: str, kind: str) -> str:
     if kind == "Pageable":
         return f"pageable memory of {where}, which the driver copies once more: pinned memory is faster"
     return f"pinned memory of {where}" if kind == "Pinned" else f"memory of {where}"
+
+
+def _role_rows(facts: EventFacts) -> list[tuple[str, list[Piece]]]:
+    role = facts.role
+    if role is None:
+        return []
+    return [
+        ("Role", [role.role]),
+        ("Layer", [] if role.layer is None else [str(role.layer)]),
+        ("Known by", [role.known_by]),
+        ("Module", [role.module] if role.module else []),
+        ("Operator", [f"{role.operator}, when captured"] if role.operator else []),
+    ]
 
 
 def _roof_rows(facts: EventFacts) -> list[tuple[str, list[Piece]]]:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hta_widgets.analysis.calls.call_stacks import call_stacks, sentence
 from hta_widgets.analysis.calls.nesting import nest
-from hta_widgets.analysis.calls.stacks import call_stacks, sentence, stacks
+from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import measure, owners
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError

@@ -122,14 +122,24 @@ ANNOTATIONS = {
     ),
     "step[MIXED bs=2]": (("mixed", 2, None), (None, None, None, None)),
     "step[TARGET_VERIFY bs=4 toks=16]": (("verify", 4, 16), (None, 0, None, None)),
+    "step[TARGET_VERIFY bs=2 g_sq=8 g_sqsq=32 g_sqsk=120 g_sk=30]": (("verify", 2, 8), (None, 0, 30, 30)),
     "step[DRAFT_EXTEND_V2 bs=4]": (("draft", 4, None), (None, 0, None, None)),
+    "step[DRAFT_EXTEND_V2 bs=2 c_sq=8 c_sqsq=32 c_sqsk=120 c_sk=30]": (
+        ("draft", 2, 8), (None, 0, 30, 30),
+    ),
+    "step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]": (("decode", 2, 2), (None, 0, 30, 30)),
+    "step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]": (("prefill", 2, 12), (None, 12, 20, None)),
     "step[IDLE bs=0]": (("idle", 0, None), (None, 0, None, None)),
     "prefill[bs=2 tok=14721 ctx=[7803, 6918]]": (("prefill", 2, 14721), (None, 14721, None, None)),
     "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=5 sqsk=6 sk=17408 tbo=1]": (
         ("prefill", 6, 17408), (None, 17408, 17408, None),
     ),
     "decode[bs=117/128 tok=117 d=117]": (("decode", 117, 117), (128, 0, None, None)),
-    "decode[bs=32 spec=3]": (("decode", 32, None), (None, 0, None, None)),
+    "decode[bs=32 spec=3]": (("decode", 32, 128), (None, 0, None, None)),
+    "eager_decode[bs=3 tok=3 ctx=[12, 9, 40]]": (("decode", 3, 3), (None, 0, None, None)),
+    "dummy_decode[bs=16]": (("idle", 0, 0), (None, None, None, None)),
+    "dummy_eager_decode[bs=1 tok=1 ctx=1]": (("idle", 0, 0), (None, None, None, None)),
+    "dummy_prefill[bs=1 tok=8192 ctx=8192]": (("idle", 0, 0), (None, None, None, None)),
     "decode[bs=32 tok=128 d=32 spec=3 sqsq=512 sqsk=262144 sk=65536]": (
         ("decode", 32, 128), (None, 0, 65536, 65536),
     ),
@@ -141,6 +151,14 @@ ANNOTATIONS = {
     ),
     "[Executor] _forward_step 57: 2 ctx reqs, 3 gen reqs": (("mixed", 5, None), (None, None, None, None)),
     "_forward_step: 0 ctx reqs, 3 gen reqs": (("decode", 3, 3), (None, 0, None, None)),
+    "[Executor] _forward_step: 0 ctx reqs, 64 gen reqs": (("decode", 64, 64), (None, 0, None, None)),
+    "[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": (
+        ("decode", 32, 32), (None, 0, None, None),
+    ),
+    # a first number that is not the sum of tokens
+    "execute_2_context_2(sq12sk20sqsq80sqsk120)_generation_0(sq0sk0sqsq0sqsk0)": (
+        ("prefill", 2, 12), (None, 12, 20, 0),
+    ),
 }  # fmt: skip
 
 

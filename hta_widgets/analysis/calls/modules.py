@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.calls.stacks import HOST_TIME, KERNEL_TIME, call_stacks
+from hta_widgets.analysis.calls.call_stacks import HOST_TIME, KERNEL_TIME, call_stacks
+from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.charts.spec import Flame
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "OUTSIDE", "PREFIX", "module_stacks", "sentence"]
+__all__ = ["ANALYSIS", "OUTSIDE", "module_stacks", "sentence"]
 
-PREFIX = "nn.Module: "
-"""How PyTorch names the frame of a module's call; the class and the number of the instance follow."""
 OUTSIDE = "(outside modules)"
 
 _SUMS = ("count", "host_ns", "host_self_ns", "kernels", "device_ns")

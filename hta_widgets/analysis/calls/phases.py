@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.modules import PREFIX
-from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.calls.stacks import PREFIX, stacks
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import rows_with

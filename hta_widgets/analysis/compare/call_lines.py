@@ -16,6 +16,7 @@ from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.analysis.compare.entries import Entries, Line, Named
 from hta_widgets.analysis.compare.paths import Paths, call_paths, module_paths
+from hta_widgets.analysis.serving.roles import replayed_roles
 from hta_widgets.errors import MissingDataError
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -36,12 +37,15 @@ NOWHERE = {"op": "(no operator)", "call_path": "(no operator)", "module": "(no m
 
 
 def operator_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
-    """By name of operator. Count: its calls."""
+    """By name of operator; what a server's graphs replay by its part of the model. Count: its calls."""
     tree = stacks(rank_trace)
     chosen = (rank_trace.event_class == EventClass.HOST_OP) & (tree.depth >= 0)
     around = np.where(chosen, rank_trace.name, -1).astype(np.int32)
     _inherit(tree.order, tree.parent, around)
-    lines = [Line("op", name) for name in rank_trace.names]
+    role, labels = replayed_roles(rank_trace)
+    if labels:
+        around = np.where((around < 0) & (role >= 0), len(rank_trace.names) + role, around)
+    lines = [Line("op", name) for name in (*rank_trace.names, *labels)]
     return _by_call(rank_trace, scope, time, chosen, around, lines, "op")
 
 

@@ -37,15 +37,15 @@ def among_ranks(inputs: Inputs, rule: Rule, finding: Finding, late: set[int]) ->
             "average, all takes as long: no rank, but the order of what they exchange makes them wait."
         )
     if rule.among_ranks != "reason":
-        return _replayed(inputs, job) if job else _at_most(inputs, finding, _OF_ONE_RANK)
+        return _replayed(inputs, job) if job else at_most(inputs, finding, _OF_ONE_RANK)
     if finding.evidence.rank not in (late.union(job.ranks) if job else late):
         return Saving.unknown("a replay is of one rank, and no other is seen to wait for it alone")
     if job is None:
-        return _at_most(inputs, finding, _OF_ONE_RANK)
+        return at_most(inputs, finding, _OF_ONE_RANK)
     whole = say("all that makes {who} late, repaired together", who=job.who or "ranks")
     share = job.share(inputs)
     if finding.share_pct <= job.saving_pct:
-        return _at_most(inputs, finding, say("{whole}, saves {share}", whole=whole, share=share))
+        return at_most(inputs, finding, say("{whole}, saves {share}", whole=whole, share=share))
     return _saving(
         say("At most {share} can be saved: {whole}, saves no more.", share=share, whole=whole),
         (0, job.saving_ns, job.saving_ns),
@@ -54,7 +54,7 @@ def among_ranks(inputs: Inputs, rule: Rule, finding: Finding, late: set[int]) ->
     )
 
 
-def _at_most(inputs: Inputs, finding: Finding, reason: Said) -> Saving:
+def at_most(inputs: Inputs, finding: Finding, reason: Said) -> Saving:
     """The saving is at most the cost."""
     cost = finding.cost_ns
     share = inputs.of_time("cost", finding.share_pct)

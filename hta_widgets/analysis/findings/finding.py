@@ -62,6 +62,7 @@ class Finding:
         late: the ranks that others are found to wait for.
         explains: the rank that loses this alone, or more than the others: why it is late, if it is.
         nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
+        saves_at_most: why taking it away saves no more than it costs, where no change can be replayed.
         not_estimated: why it is unknown what can be saved, whatever a replay would tell.
         change_made: why the change of its rule is no advice: the program does it already. Then what can be
             saved is unknown.
@@ -85,6 +86,7 @@ class Finding:
     late: tuple[int, ...] = ()
     explains: int | None = None
     nothing_saved: str = ""
+    saves_at_most: str = ""
     not_estimated: str = ""
     change_made: str = ""
     only_if_saved: bool = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
-from hta_widgets.analysis.findings.among_ranks import among_ranks
+from hta_widgets.analysis.findings.among_ranks import among_ranks, at_most
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
 from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
@@ -108,6 +108,8 @@ def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
     if rule.among_ranks:
         return among_ranks(inputs, rule, finding, late)
     change = finding.change or rule.change
+    if change is None and finding.saves_at_most:
+        return at_most(inputs, finding, finding.saves_at_most)
     if change is None:
         return Saving.unknown(rule.no_change) if rule.no_change else Saving()
     return _replayed(inputs, finding, change)

@@ -22,6 +22,7 @@ from hta_widgets.analysis.serving.bubbles import bubbles_of, idle_between
 from hta_widgets.analysis.serving.phases import METRICS, TPOT_PHASES, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import is_server, steps_of
+from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
 
 Answer = TypeVar("Answer")
@@ -32,6 +33,7 @@ SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 
 _MOST: Final = 0.5
+_AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
 _REMEDIES: Final = (
     (
         r"schedul|get_next_batch|prepare_inputs|update_states|allocate_slots",
@@ -149,6 +151,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
             say("without {place} between steps", place=place_claim("between_steps_in", place.frame, worst)),
             lambda _: [edits.without(edits.exactly(place.frame))],
         ) if place.frame else None,
+        saves_at_most=_AHEAD,
         lost=lost,
         share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
     )  # fmt: skip
@@ -184,6 +187,32 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
         "(disaggregated prefill).",
         "serving_steps",
         Evidence(event_rank=rank, span=behind.span),
+        severity="note" if severity_of(share) else None,
+    )
+
+
+def kv_transfer(inputs: Inputs) -> Finding | None:
+    """Keys and values that move to or from another server, or another memory."""
+    found = {rank: each for rank, each in _of_ranks(inputs, _moved).items() if each[0].length}
+    if not found:
+        return None
+    ranks = sorted(found)
+    judged = sum(inputs.judged_ns[rank] for rank in ranks)
+    whole, alone = (sum(found[rank][part].length for rank in ranks) for part in (0, 1))
+    share = 100.0 * whole / judged
+    longest = max(ranks, key=lambda rank: (found[rank][0].length, -rank))
+    return Finding(
+        alone // len(ranks),
+        100.0 * alone / judged,
+        say(
+            "Keys and values move to or from other memories {lost}, {alone} while the device does nothing "
+            "else. The other side of a transfer is in a recording of its own.",
+            lost=inputs.time_lost("kv_moved", share, whole // len(ranks), ranks),
+            alone=inputs.of_time("kv_moved_alone", 100.0 * alone / judged, ranks),
+        ),
+        "Transfer layer by layer, while later layers still compute.",
+        "serving_steps",
+        Evidence(event_rank=longest, span=found[longest][0].longest),
         severity="note" if severity_of(share) else None,
     )
 
@@ -265,6 +294,11 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
 
 def _between(inputs: Inputs, rank: int) -> Intervals:
     return idle_between(inputs.trace.rank(rank)) & inputs.judged_time(rank)
+
+
+def _moved(inputs: Inputs, rank: int) -> tuple[Intervals, Intervals]:
+    rank_trace, judged = inputs.trace.rank(rank), inputs.judged_time(rank)
+    return moved(rank_trace) & judged, moved_alone(rank_trace) & judged
 
 
 def _place(inputs: Inputs, rank: int) -> _Place:
@@ -366,7 +400,6 @@ RULES = (
         lost_as="idle",
         judge=bubble_between_steps,
         applies=is_serving,
-        no_change="what the host does then is not recorded",
         risk="Scheduled ahead, a step does not know yet which requests the one before it ends.",
         wrong_if="There are no requests to work on then.",
     ),
@@ -381,6 +414,14 @@ RULES = (
         applies=is_serving,
         no_change="prompts have to be read in any case: smaller pieces shorten the longest wait, not the sum",
         wrong_if="Time per token does not matter, only how many tokens the server makes.",
+    ),
+    Rule(
+        topic="kv_transfer",
+        question="how long keys and values move between memories",
+        title="Transfer of keys and values",
+        judge=kv_transfer,
+        role="aside",
+        applies=never,
     ),
     Rule(
         topic="request_times",

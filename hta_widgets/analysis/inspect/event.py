@@ -23,10 +23,12 @@ from hta_widgets.analysis.inspect.around import (
 from hta_widgets.analysis.inspect.gone import gone
 from hta_widgets.analysis.inspect.launch import launch_of
 from hta_widgets.analysis.inspect.missing import why_missing
-from hta_widgets.analysis.inspect.record import EventFacts, Gone, Launch, Peer, Roof, Several
+from hta_widgets.analysis.inspect.record import EventFacts, Gone, Launch, Peer, Role, Roof, Several
 from hta_widgets.analysis.inspect.refs import ref, ref_or_none, row_of, several
 from hta_widgets.analysis.inspect.roof import roof_of
 from hta_widgets.analysis.inspect.same_name import same_name
+from hta_widgets.analysis.serving.roles import REMEDY, roles_of
+from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -58,8 +60,9 @@ def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> E
         - launch: the launching call, latency_ns and its parts as in `launch_stats`, and what else that call
           launched; launched: the device work that a host call, and the calls in it, launched.
         - operator, module: what it is, ran in, or was launched by; of autograd's calls the module of the
-          forward operator. python: the Python functions around it, innermost first, each with file, line and
-          function; those of python_of, the forward operator, where autograd's thread has none.
+          forward operator. role: its part of the model, if it is device work of a server's step.
+          python: the Python functions around it, innermost first, each with file, line and function; those
+          of python_of, the forward operator, where autograd's thread has none.
         - parents: the calls around it, innermost first; children: those that it made; previous, next: on its
           stream, or beside it in its caller.
         - forward, backward: the operators of the other pass, tied by autograd's sequence number.
@@ -91,6 +94,9 @@ def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> E
     roof = roof_of(rank_trace, row)
     if isinstance(roof, str):
         missing["roofline"] = roof
+    role = _role(rank_trace, row)
+    if isinstance(role, str):
+        missing["role"] = role
     on_device = bool(rank_trace.is_device[row])
     previous, following = _neighbours(rank_trace, row, around)
     facts = EventFacts(
@@ -110,6 +116,7 @@ def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> E
         launched=Several() if on_device else several(rank_trace, work_in(rank_trace, row)),
         operator=ref_or_none(rank_trace, operator),
         module=ref_or_none(rank_trace, module),
+        role=role if isinstance(role, Role) else None,
         python=python,
         python_of=ref_or_none(rank_trace, through) if python else None,
         parents=tuple(ref(rank_trace, caller) for caller in around),
@@ -149,6 +156,27 @@ def _neighbours(rank_trace: RankTrace, row: int, around: list[int]) -> tuple[int
     rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
     at = int(np.flatnonzero(rows == row)[0])
     return int(rows[at - 1]) if at else -1, int(rows[at + 1]) if at + 1 < len(rows) else -1
+
+
+def _role(rank_trace: RankTrace, row: int) -> Role | str | None:
+    """Its part of the model, or why that is not known; None for what is no work of a server's step."""
+    if not is_server(rank_trace) or not rank_trace.is_device[row]:
+        return None
+    known = roles_of(rank_trace)
+    at = np.flatnonzero(known.rows == row)
+    if not len(at):
+        return None
+    here = int(at[0])
+    if not known.role[here]:
+        return f"{'; '.join(known.refused)}: {REMEDY}"
+    captured = known.captured[here]
+    return Role(
+        role=str(known.role[here]),
+        layer=_or_none(int(known.layer[here]), -1),
+        known_by=str(known.known_by[here]),
+        operator=captured.operator if captured else "",
+        module=str(known.module[here]),
+    )
 
 
 def _peers(trace: Trace, rank_trace: RankTrace, row: int, missing: dict[str, str]) -> tuple[Peer, ...]:

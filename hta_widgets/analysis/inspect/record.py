@@ -14,6 +14,7 @@ __all__ = [
     "Launch",
     "Peer",
     "Replayed",
+    "Role",
     "Roof",
     "SameName",
     "Several",
@@ -168,6 +169,23 @@ class Roof:
 
 
 @dataclass(frozen=True)
+class Role:
+    """Which part of the model a piece of device work of a server's step is, as `roles` says.
+
+    Attributes:
+        role, known_by: the columns of `roles`. layer: None outside of layers.
+        operator: what launched it when its graph was captured. module: what launched it then, or annotates
+            it. "": unknown.
+    """
+
+    role: str
+    layer: int | None
+    known_by: str
+    operator: str
+    module: str
+
+
+@dataclass(frozen=True)
 class Replayed:
     """The time of something as recorded and replayed, ns: the estimate between the least and the most."""
 
@@ -209,6 +227,7 @@ class EventFacts:
     launched: Several
     operator: EventRef | None
     module: EventRef | None
+    role: Role | None
     python: tuple[Frame, ...]
     python_of: EventRef | None
     parents: tuple[EventRef, ...]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.calls.modules import PREFIX
 from hta_widgets.analysis.calls.phases import PHASES
+from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.memory.events import outermost
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, peak_of, recorded

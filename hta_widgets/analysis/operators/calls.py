@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.modules import PREFIX
-from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.calls.stacks import PREFIX, stacks
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -16,7 +15,7 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Calls", "is_module", "module_calls", "operator_calls"]
+__all__ = ["Calls", "is_module", "module_calls", "module_texts", "operator_calls"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -102,6 +101,17 @@ def module_calls(rank_trace: RankTrace) -> tuple[Calls, Int64]:
     _inherit(operators.parent, of)
     owner = np.where(operators.owner >= 0, of[operators.owner] if len(of) else -1, calls.owner)
     return Calls(rank_trace, is_module(rank_trace), owner), of
+
+
+@memoize_per_rank()
+def module_texts(rank_trace: RankTrace) -> list[str]:
+    """Each call of a module (of `module_calls`) with those around it: "Qwen3Model_0.Qwen3DecoderLayer_3"."""
+    calls = module_calls(rank_trace)[0]
+    found: list[str] = []
+    for row, parent in zip(calls.rows.tolist(), calls.parent.tolist(), strict=True):  # callers come first
+        name = rank_trace.names[rank_trace.name[row]].removeprefix(PREFIX)
+        found.append(f"{found[parent]}.{name}" if parent >= 0 else name)
+    return found
 
 
 def is_module(rank_trace: RankTrace) -> Bool:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.compare.paths import call_paths
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls

@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
-from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.analysis.serving.roles import MARK, roles_of
 from hta_widgets.analysis.serving.table import is_server
 
 if TYPE_CHECKING:
+    from hta_widgets.analysis.operators.calls import Calls
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["MARK", "with_replayed"]
-
-MARK: Final = "[graph] "
-"""How the name of such a row begins."""
+__all__ = ["with_replayed"]
 
 _CATEGORIES: Final = {
     **dict.fromkeys(("qkv", "o_proj", "gate_up", "down", "router", "lm_head"), "matmul"),
@@ -31,7 +29,7 @@ _NOTHING: Final = {"i": 0, "b": False}
 
 
 def with_replayed(
-    frame: pd.DataFrame, rank_trace: RankTrace, scope: Scope, by: str, outside: str
+    frame: pd.DataFrame, rank_trace: RankTrace, scope: Scope, calls: Calls, by: str, outside: str
 ) -> pd.DataFrame:
     """The operators of a rank, whose row `outside` is divided by what the kernels of replays are.
 
@@ -42,7 +40,9 @@ def with_replayed(
     if not is_server(rank_trace) or not is_outside.any():
         return frame
     known = roles_of(rank_trace)
-    chosen = np.flatnonzero(known.replayed & rank_trace.belong(known.rows, scope))
+    # a graph that is a piece of the model may be launched within a module, or an operator
+    in_none = np.isin(known.rows, calls.work[calls.owner < 0])
+    chosen = np.flatnonzero(known.replayed & in_none & rank_trace.belong(known.rows, scope))
     labels = (known.module if by == "module" else known.role)[chosen]
     chosen, labels = chosen[labels != ""], labels[labels != ""]
     if not len(chosen):

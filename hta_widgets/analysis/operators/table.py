@@ -191,7 +191,8 @@ def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.
         columns[f"{name}_bytes"] = pd.array(
             [pd.NA] * len(keep) if memory is None else memory[keep, at], "Int64"
         )
-    return with_replayed(pd.DataFrame(columns, index=range(len(keep))), rank_trace, scope, by, OUTSIDE[by])
+    frame = pd.DataFrame(columns, index=range(len(keep)))
+    return with_replayed(frame, rank_trace, scope, calls, by, OUTSIDE[by])
 
 
 def _columns(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.serving.roles import roles_of
+from hta_widgets.analysis.serving.roles import REMEDY, roles_of
 from hta_widgets.analysis.serving.steps import server_ranks
 from hta_widgets.analysis.serving.traffic import traffic_of
 from hta_widgets.charts.spec import Bars
@@ -30,7 +30,8 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     what annotates them (`module_fqn` of PyTorch 2.15), by the capture of the graph (`Trace.open(...,
     capture=)`, or a capture trace beside the replay), or by structure: which kinds of kernels repeat around
     attention. Structure is refused unless as many writes to the cache as calls of attention, norms and
-    products make up layers that repeat.
+    products make up layers that repeat; then the modules tell that launched or captured a kernel, if they
+    were recorded.
 
     Args:
         trace: the job.
@@ -42,9 +43,9 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         "down", "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise",
         "copy", "product", "other", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
         time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
-        (float64, 1e9 bytes and 1e12 operations per second; of products and attention, from shapes and
-        lengths of sequences; at least, where some layers may read only a window of these; NaN where they are
-        not recorded), known_by (str:
+        (float64, 1e9 bytes and 1e12 operations per second; of products, experts and attention, from shapes
+        and lengths of sequences, and of what collectives are given; at least, where layers may read only a
+        window of these, or tokens choose the same experts; NaN where they are not recorded), known_by (str:
         "annotation", "capture", "operator" for what no graph launched, placed by structure, "structure", or
         ""), name (str: the kernel that takes most of the time), why (str: of "(unknown)" the reason, or "").
 
@@ -109,7 +110,8 @@ def sentence(frame: pd.DataFrame) -> str:
     whole = int(frame["time_ns"].sum())
     known = frame[frame["role"] != _NO_ROLE]
     if known.empty:
-        return f"It is unknown which part of the model each kernel is: {frame['why'].iloc[0]}."
+        why = frame["why"].iloc[0]
+        return f"It is unknown which part of the model each kernel is: {why}. To know it, {REMEDY}."
     by_role = known.groupby("role")["time_ns"].sum().sort_values(ascending=False)
     shares = [f"{role} {percent(100.0 * time / whole)}" for role, time in by_role.head(3).items()]
     ways = known.groupby("known_by")["time_ns"].sum().sort_values(ascending=False)

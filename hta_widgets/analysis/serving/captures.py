@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.modules import PREFIX
 from hta_widgets.analysis.idle.causes import named
-from hta_widgets.analysis.operators.calls import module_calls, operator_calls
+from hta_widgets.analysis.operators.calls import module_calls, module_texts, operator_calls
+from hta_widgets.analysis.serving.experts import Inputs, inputs_within
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -49,8 +49,10 @@ class Captured:
     """A launch that was captured: the kernel ("" where the recorder does not name it), and what launched it.
 
     Attributes:
+        module: the innermost module; modules: with those around it, as `module_texts` names them.
         dims, types: JSON of the operator's inputs, "" where they were not recorded.
         call: a number of the operator's call, -1 for none.
+        within: the inputs of the operator and of those that it calls, each once.
     """
 
     kernel: str
@@ -59,6 +61,8 @@ class Captured:
     dims: str
     types: str
     call: int = -1
+    within: tuple[Inputs, ...] = ()
+    modules: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,12 +123,13 @@ def _captured(rank_trace: RankTrace, calls: Int64) -> tuple[Captured, ...]:
     texts = rank_trace.table.dictionary("kernel") if kernels is not None else []
     operators = operator_calls(rank_trace)
     owner = operators.around[calls]
-    modules, of = module_calls(rank_trace)
+    of, modules = module_calls(rank_trace)[1], module_texts(rank_trace)
     dims, types = (_argument(rank_trace, name) for name in ("input_dims", "input_type"))
+    within = cache(inputs_within(rank_trace))
     found = []
     for call, at in zip(calls.tolist(), owner.tolist(), strict=True):
         row = int(operators.rows[at]) if at >= 0 else -1
-        module = int(of[at]) if at >= 0 else -1
+        path = modules[of[at]] if at >= 0 and of[at] >= 0 else ""
         name = rank_trace.names[rank_trace.name[call]]
         kernel = json.loads(texts[kernels[call]]) if kernels is not None and kernels[call] >= 0 else ""
         if "Memcpy" in name or "Memset" in name:
@@ -133,12 +138,12 @@ def _captured(rank_trace: RankTrace, calls: Int64) -> tuple[Captured, ...]:
             Captured(
                 str(kernel),
                 rank_trace.names[rank_trace.name[row]] if row >= 0 else "",
-                rank_trace.names[rank_trace.name[modules.rows[module]]].removeprefix(PREFIX)
-                if module >= 0
-                else "",
+                path.rpartition(".")[2],
                 dims[row] if row >= 0 else "",
                 types[row] if row >= 0 else "",
                 row,
+                within(at) if at >= 0 else (),
+                path,
             )
         )
     return tuple(found)

@@ -23,6 +23,8 @@ Int64 = npt.NDArray[np.int64]
 # Kernels of unknown kind may take so much of the time that is attributed, and no more.
 _MOST_UNKNOWN: Final = 0.01
 _HEAVY: Final = ("qkv", "attention", "o_proj", "gate_up", "down", "experts", "communication")
+# What no model has but in its layers.
+_IN_LAYERS: Final = ("rope", "cache", "attention", "experts", "activation")
 _FEWEST_LAYERS: Final = 2
 # Layers of a model may be of several kinds (sliding and full attention, dense and with experts).
 _MOST_KINDS: Final = 4
@@ -41,7 +43,8 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
     """Role and layer of each kernel of a step, in the order in which they run.
 
     It is refused unless as many writes to the cache as calls of attention come, each before its own; each
-    layer has a norm and a product before attention, and a product after it; and layers repeat.
+    layer has a norm and a product before attention, and a product after it; layers repeat; and what only
+    layers have is in them.
 
     Args:
         parts: what the name of each kernel, or its operator, tells (`parts`).
@@ -72,6 +75,10 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
         kinds.add(tuple(role for role in found if role not in ("copy", "elementwise", UNKNOWN)))
     if len(kinds) > _MOST_KINDS:
         return Placed(refused=f"{len(bounds)} layers of {len(kinds)} kinds do not repeat")
+    if astray := next(
+        (roles[at] for at, layer in enumerate(layers) if layer < 0 and roles[at] in _IN_LAYERS), ""
+    ):
+        return Placed(refused=f"kernels that look like {astray} lie outside of layers")
     _after(parts, roles, bounds[-1][1])
     _before(parts, roles, bounds[0][0])
     times = np.asarray(time_ns, np.int64)

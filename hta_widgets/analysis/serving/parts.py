@@ -82,10 +82,12 @@ _OPERATORS: Final = tuple(
 _MODULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), role)
     for pattern, role in (
-        (r"(?:^|[._])lm_head|logits_processor|output_layer$", "lm_head"),
+        (r"(?:^|[._])lm_head|logits_?processor|LMHead_\d+$|output_layer$", "lm_head"),
         (r"qkv|(?:^|[._])[qkv]_(?:[ab]_)?proj|query_key_value|kv_a_proj|QKVParallelLinear", "qkv"),
         (r"Attention\w*\.RowParallelLinear", "o_proj"),
+        (r"Attention\w*\.(?:Replicated|ColumnParallel)Linear", "qkv"),  # of latents
         (r"MLP\w*\.RowParallelLinear", "down"),
+        (r"MoE\w*\.ReplicatedLinear|MoEGate", "router"),
         (r"(?:self_attn|attn|attention)\.(?:o_proj|out_proj|dense|proj|wo)|(?:^|[._])o_proj", "o_proj"),
         (r"gate_up|gate_proj|up_proj|w1_w3|fc1|c_fc|MergedColumnParallelLinear", "gate_up"),
         (r"down_proj|fc2|mlp\.c_proj|(?:^|\.)w2", "down"),

@@ -49,6 +49,7 @@ _COLUMNS = {
     "tokens_per_s": "float64",
     "follows": "bool",
     "weight_bytes": "Int64",
+    "weight_least_bytes": "Int64",
     "kv_bytes": "Int64",
     "kv_least_bytes": "Int64",
     "mbu_pct": "float64",
@@ -77,18 +78,21 @@ def serving_phases(
     Returns:
         One row per rank and phase, the phase with most time first. Columns: rank (int64), phase (str), steps,
         left_out (int64: steady steps, others), requests, tokens (Float64, per step at the median), period_ns,
-        p95_ns (Int64, ns: from the begin of a step to that of the next, at the median and in 95 % of steps),
-        device_ns, bubble_ns (Int64, ns at the median: of that the step itself, and nothing), bubble_pct
+        p95_ns (Int64, ns: from the begin of a step to that of the next, or of one that verifies drafts to
+        the next that is no draft; at the median and in 95 % of steps), device_ns, bubble_ns (Int64, ns at
+        the median: of that the step itself, and nothing), bubble_pct
         (float64, % of all periods), tpot_ns, tpot_p95_ns (Int64, ns per output token of a request: the period
         where requests decode in it; where drafts are verified, divided by the tokens that each request gets
         if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
         period divided by all tokens that are verified: no less is possible), tokens_per_s (float64, all
         tokens, or those emitted, over all periods; NaN where unknown), follows (bool: periods were recorded;
         if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of
-        weights, and of keys and values, that a step reads, at the median; NA where unknown), kv_least_bytes
-        (Int64: without layers that may read only a window of them), mbu_pct, mbu_least_pct (float64, % of the
-        bandwidth of memory: these bytes in the period, with kv_bytes and kv_least_bytes), mfu_pct (float64, %
-        of the peak of what multiplies: the operations of products in the period), covered_pct (float64, % of
+        weights, and of keys and values, that a step reads, at the median; NA where unknown),
+        weight_least_bytes (Int64: with as few experts as the tokens may choose; weight_bytes is with as
+        many), kv_least_bytes (Int64: without layers that may read only a window of them), mbu_pct,
+        mbu_least_pct (float64, % of the bandwidth of memory: these bytes in the period, at most and at
+        least), mfu_pct (float64, % of the peak of what multiplies: the operations of products in the period;
+        NaN where those are unknown in half of the time, as of packed weights), covered_pct (float64, % of
         the device's time of kernels whose traffic is known: what others move comes on top, so that mbu_pct
         and mfu_pct are "at least"), why (str: why they are unknown, "" where they are known: less than half
         of the time is covered, or the peaks of the device are unknown).
@@ -125,11 +129,24 @@ def _chosen(steps: pd.DataFrame, row: pd.Series[Any]) -> pd.DataFrame:
 
 def phases_of(steps: pd.DataFrame) -> pd.DataFrame:
     """The phases of some rows of `serving_steps`."""
-    rows = [_row(group) for _, group in steps.groupby(["rank", "phase"], sort=True)]
+    rows = [_row(group) for _, group in _in_turns(steps).groupby(["rank", "phase"], sort=True)]
     own = {name: kind for name, kind in _COLUMNS.items() if name not in USED}
     frame = pd.DataFrame(rows, columns=[*own, "whole"])
     frame = frame.sort_values(["rank", "whole"], ascending=[True, False], kind="stable", ignore_index=True)
     return frame[list(own)].astype(own)
+
+
+def _in_turns(steps: pd.DataFrame) -> pd.DataFrame:
+    """The steps, those that verify drafts with the period and the bubbles of their whole turn."""
+    verifies = steps["phase"].eq("verify")
+    if not verifies.any():
+        return steps
+    turn = steps["phase"].ne("draft").cumsum()
+    bubbles = steps.groupby(turn)["bubble_ns"].transform(lambda part: part.sum(skipna=False))
+    return steps.assign(
+        period_ns=steps["period_ns"].where(~verifies, steps["turn_ns"]),
+        bubble_ns=steps["bubble_ns"].where(~verifies, bubbles),
+    )
 
 
 def _row(group: pd.DataFrame) -> dict[str, Any]:
@@ -209,8 +226,8 @@ def sentence(frame: pd.DataFrame) -> str:
         makes = "makes" if row["steps"] == 1 else "make"
         said += f" {makes} {plain(round(row['tokens_per_s']))} tokens per second"
     if "mbu_pct" in row and not np.isnan(row["mbu_pct"]):
-        least = row["mbu_pct"] if np.isnan(row["mbu_least_pct"]) else row["mbu_least_pct"]
-        said += f", at least {percent(least)} MBU"
+        least, most = percent(row["mbu_least_pct"]), percent(row["mbu_pct"])
+        said += f", at least {least} MBU" if least == most else f", {least} to {most} MBU"
     if not row["follows"]:
         return f"{said}, if the next one follows at once."
     return f"{said}; for {percent(row['bubble_pct'])} of it the device waits for the next one."

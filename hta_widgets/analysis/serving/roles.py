@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.operators.calls import module_calls, module_texts, operator_calls
 from hta_widgets.analysis.serving.captures import Captured, aligned, graphs_in
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import (
@@ -26,13 +27,20 @@ from hta_widgets.analysis.serving.table import is_server, own_work
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Roles", "roles_of"]
+__all__ = ["MARK", "REMEDY", "Roles", "replayed_roles", "roles_of"]
 
+MARK: Final = "[graph] "
+"""How the name of a role begins where it stands among names of operators and calls."""
+
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+
+REMEDY: Final = "open the trace of the graphs' capture with it: capture="
+"""What tells roles that are not known."""
 
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 _LAYER = re.compile(r"(?:layers?|blocks?|(?:^|\.)h)[._](\d+)", re.IGNORECASE)
-_PRODUCTS: Final = ("qkv", "o_proj", "gate_up", "down", "router", "lm_head")
+_PRODUCTS: Final = ("qkv", "o_proj", "gate_up", "down", "router", "experts", "lm_head")
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,7 @@ def roles_of(rank_trace: RankTrace) -> Roles:
     known_by, layer = role.copy(), np.full(len(rows), -1, np.int64)
     captured, refused = _captured(rank_trace, rows, replayed, frame, step)
     annotated = _annotated(rank_trace, rows)
+    modules = _modules(rank_trace, rows, replayed, captured)
     known: dict[tuple[object, ...], tuple[list[str], list[int], list[str], str]] = {}
     edges = np.searchsorted(step, np.arange(len(frame) + 1))
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -78,16 +87,34 @@ def roles_of(rank_trace: RankTrace) -> Roles:
         launched = captured[own]
         key = (
             rank_trace.name[rows[own]].tobytes(), replayed[own].tobytes(), tuple(map(id, launched)),
-            tuple(annotated[own]),
+            tuple(annotated[own]), tuple(modules[own]),
         )  # fmt: skip
         if key not in known:
-            known[key] = _of_step(rank_trace, rows[own], replayed[own], launched, annotated[own])
+            known[key] = _of_step(
+                rank_trace, rows[own], replayed[own], launched, annotated[own], modules[own]
+            )
         role[own], layer[own], known_by[own], why = known[key]
         if why:
             refused[why] = None
     pairs = zip(annotated, captured, strict=True)
     module = np.array([name or (launched.module if launched else "") for name, launched in pairs], object)
     return Roles(rows, step, role, layer, known_by, module, captured, replayed, tuple(refused))
+
+
+@memoize_per_rank()
+def replayed_roles(rank_trace: RankTrace) -> tuple[Int32, tuple[str, ...]]:
+    """Of each row of a rank, the place of its label, "[graph] qkv"; -1 for what no graph of a server replays.
+
+    And the labels. Kernels whose role is not known have none; without labels there are no places either.
+    """
+    if not is_server(rank_trace):
+        return np.empty(0, np.int32), ()
+    code = np.full(rank_trace.n, -1, np.int32)
+    known = roles_of(rank_trace)
+    labelled = known.replayed & (known.role != "")
+    found, at = np.unique(known.role[labelled].astype("str"), return_inverse=True)
+    code[known.rows[labelled]] = at
+    return code, tuple(f"{MARK}{role}" for role in found.tolist())
 
 
 def _captured(
@@ -125,12 +152,34 @@ def _annotated(rank_trace: RankTrace, rows: Int64) -> list[str]:
     return [texts[code] for code in rank_trace.argument_codes_of("module_fqn", rows).tolist()]
 
 
+def _modules(
+    rank_trace: RankTrace,
+    rows: Int64,
+    replayed: npt.NDArray[np.bool_],
+    captured: Sequence[Captured | None],
+) -> list[str]:
+    """The modules around what launched each kernel, of a replay around its capture; "" for none."""
+    if not len(rows):
+        return []
+    texts = [*module_texts(rank_trace), ""]
+    launch = rank_trace.launch[rows]
+    calls, of = module_calls(rank_trace)
+    operator = operator_calls(rank_trace).around[launch]
+    at = np.where(operator >= 0, np.append(of, -1)[operator], calls.around[launch])
+    at = np.where((launch >= 0) & ~replayed, at, -1)
+    return [
+        launched.modules if launched else texts[module]
+        for launched, module in zip(captured, at.tolist(), strict=True)
+    ]
+
+
 def _of_step(
     rank_trace: RankTrace,
     rows: Int64,
     replayed: npt.NDArray[np.bool_],
     captured: Sequence[Captured | None],
     annotated: Sequence[str],
+    modules: Sequence[str],
 ) -> tuple[list[str], list[int], list[str], str]:
     """Role, layer and how they are known of the work of one step; and why some are not."""
     names = [rank_trace.names[code] for code in rank_trace.name[rows].tolist()]
@@ -148,18 +197,34 @@ def _of_step(
             part if known and part != UNKNOWN else "" for part, known in zip(parts, has_operator, strict=True)
         ]
         layers = [-1] * len(rows)
-        known_by = [how if role else "" for how, role in zip(known_by, roles, strict=True)]
-    for at, name in enumerate(annotated):
-        if not name or not (role := part_of_module(name)):
-            continue
-        # a module of attention has more than attention in it: what the kernel itself is counts first
-        own = roles[at] if found.roles else parts[at]
-        of_module = role in _PRODUCTS or own in ("", UNKNOWN, "elementwise", "other")
-        roles[at] = parts[at] if parts[at] not in (PRODUCT, UNKNOWN) else role if of_module else own
-        known_by[at] = "annotation"
-        layer = _LAYER.search(name)
-        layers[at] = int(layer[1]) if layer else -1
+    for at, (name, path) in enumerate(zip(annotated, modules, strict=True)):
+        # classes of modules tell less than what repeats around attention, but more than nothing
+        module = name or (path if found.refused else "")
+        if layer := _LAYER.search(module):
+            layers[at] = int(layer[1])
+        if module and (role := _in_module(parts[at], roles[at], module)):
+            roles[at] = role
+            known_by[at] = "annotation" if name else known_by[at]
+    known_by = [how if role else "" for how, role in zip(known_by, roles, strict=True)]
     return roles, layers, known_by, found.refused if "" in roles else ""
+
+
+def _in_module(part: str, placed_as: str, module: str) -> str:
+    """The role of a kernel in a module: what it is itself counts first; "" where neither tells.
+
+    Args:
+        part: what its name tells. placed_as: its role by its place, "" for none.
+        module: the full name, or the classes of the modules around it.
+    """
+    role = part_of_module(module)
+    if not role:
+        return ""
+    if part == PRODUCT:
+        return role if role in _PRODUCTS else placed_as
+    # modules of attention have more than attention in them
+    if part in (UNKNOWN, "elementwise") and role != "attention":
+        return role
+    return placed_as if part == UNKNOWN else part
 
 
 def _part(name: str, launched: Captured | None) -> str:

@@ -47,6 +47,7 @@ _COLUMNS = {
     "other_ns": "Int64",
     "bubble_ns": "Int64",
     "period_ns": "Int64",
+    "turn_ns": "Int64",
     "tokens_per_s": "float64",
     "host_frame": "str",
     "host_call": "str",
@@ -79,8 +80,9 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         ns: from the begin of the annotation to the first device work), device_ns (Int64, ns: first to last
         device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns (Int64, ns:
         until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns + bubble_ns; NA
-        for the last step), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per
-        period; NaN where unknown), host_frame (str: the narrowest Python function that is open in half of the
+        for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for drafts),
+        tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN where
+        unknown), host_frame (str: the narrowest Python function that is open in half of the
         bubble or more), host_call (str: the operator or call of the runtime that is open longest in it).
         Where little is recorded then, host_frame says "nothing recorded", and after what. decoding_ns,
         prefilling_ns, mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or
@@ -134,7 +136,7 @@ def _rates(steps: pd.DataFrame) -> dict[str, pd.Series[float]]:
     """Tokens per second; where drafts are verified, only what is known to be emitted counts."""
     drafted = steps["phase"].isin(("decode", "verify")) & (steps["tokens"] > steps["requests"]).fillna(False)
     tokens = steps["tokens"].where(~drafted, steps["emitted"]).astype("Float64")
-    return {"tokens_per_s": (1e9 * tokens / steps["period_ns"]).astype("float64")}
+    return {"tokens_per_s": (1e9 * tokens / steps["turn_ns"]).astype("float64")}
 
 
 def _by_phase(steps: pd.DataFrame) -> dict[str, pd.Series[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,8 +47,8 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
 
     Columns: iteration (int64), phase, label (str), requests, tokens, padded, prompts, prompt_tokens,
     kv_tokens, decode_kv_tokens, emitted (Int64: tokens that are new to the requests, where that is known),
-    host_start_ns, host_ns (int64), start_ns, launch_ns, device_ns, busy_ns, next_ns, period_ns, other_ns,
-    bubble_ns (Int64), state (str). See `serving_steps`.
+    host_start_ns, host_ns (int64), start_ns, launch_ns, device_ns, busy_ns, next_ns, period_ns, turn_ns,
+    other_ns, bubble_ns (Int64), state (str). See `serving_steps`.
     """
     frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
     steps, marks = _labels(rank_trace, frame)
@@ -64,6 +65,8 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
         "host_ns": marks[:, 1] - begin,
     }
     table = pd.DataFrame(columns).join(_times(rank_trace, frame, begin))
+    table["phase"] = _drafting(table["phase"])
+    table["turn_ns"] = _turns(table)
     table["emitted"] = _emitted(table)
     table["state"] = pd.array(_states(table), dtype="str")
     return table
@@ -87,6 +90,9 @@ def _labels(rank_trace: RankTrace, frame: pd.DataFrame) -> tuple[list[ServingSte
     parts = np.bincount(at[inside], minlength=len(steps))
     for row, step in zip(rows[inside].tolist(), at[inside].tolist(), strict=True):
         other = known[int(rank_trace.name[row])]
+        if other.phase == "verify" and steps[step].phase == "decode":
+            # the scheduler counts a token per request, whatever its drafts are
+            steps[step] = replace(steps[step], phase="verify", tokens=other.tokens)
         steps[step] = steps[step].filled(other)
         span = (int(rank_trace.start[row]), int(rank_trace.end[row]))
         whole = other.batch_size == steps[step].batch_size and parts[step] == _TWICE
@@ -168,18 +174,37 @@ def _within(time: Intervals, start: pd.Series[int], end: pd.Series[int]) -> pd.S
     return pd.Series(found, index=start.index)
 
 
-def _emitted(table: pd.DataFrame) -> pd.Series[int]:
+def _drafting(phase: pd.Series[str]) -> pd.Series[str]:
+    """The phases, where steps of decoding before one that verifies are those of the model that drafts."""
+    follows = phase.where(~phase.isin(("decode", "draft"))).bfill()
+    return phase.where(~(phase.eq("decode") & follows.eq("verify")), "draft").astype("str")
+
+
+def _turns(table: pd.DataFrame) -> pd.Series[int]:
+    """From each step to the next one that is no draft: what requests wait for the tokens of a step."""
+    begin = table["start_ns"]
+    if begin.isna().all():
+        begin = table["host_start_ns"].astype("Int64")
+    own = table["phase"] != "draft"
+    turns = begin[own].shift(-1) - begin[own]
+    return turns.reindex(table.index).astype("Int64")
+
+
+def _emitted(every: pd.DataFrame) -> pd.Series[int]:
     """The tokens that are new to the requests: one each, as known; of drafts those that were accepted.
 
-    How many those are shows in the lengths of the sequences in the next step, if it has the same requests.
+    How many those are shows in the lengths of the sequences in the next step, if it has the same requests;
+    what drafts are made of in between does not count.
     """
+    table = every[every["phase"] != "draft"]
     requests, tokens, phase = table["requests"], table["tokens"], table["phase"]
     one_each = phase.eq("decode") & tokens.eq(requests)
     drafted = phase.isin(("decode", "verify")) & (tokens > requests).fillna(False)
     grown = table["decode_kv_tokens"].shift(-1) - table["decode_kv_tokens"]
     same = phase.shift(-1).eq(phase) & requests.shift(-1).eq(requests).fillna(False)
     told = drafted & same & (grown >= requests).fillna(False) & (grown <= tokens).fillna(False)
-    return requests.where(one_each).where(~told, grown).astype("Int64")
+    emitted = requests.where(one_each).where(~told, grown)
+    return emitted.reindex(every.index).astype("Int64")
 
 
 def _states(table: pd.DataFrame) -> list[str]:

@@ -2,16 +2,17 @@
 
 Weights come from the shapes of matrix products, recorded when the graph was captured or by the operator that
 ran; never from names. Keys and values follow from the lengths of the sequences, which engines write in their
-annotations, and the shape of what a layer writes to the cache.
+annotations, and the shape of what a layer writes to the cache. Of experts two ends are given (`experts`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,13 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes.record import UNIT_OF_TYPE
 from hta_widgets.analysis.kernels.units import Unit
 from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.serving.experts import (
+    Experts,
+    Inputs,
+    experts_of,
+    inputs_within,
+    texts_of,
+)
 from hta_widgets.analysis.serving.parts import PRODUCT
 from hta_widgets.analysis.serving.roles import Roles, roles_of
 from hta_widgets.analysis.serving.table import steps_of
@@ -55,18 +63,21 @@ class Traffic:
     """Of each row of `roles_of`: bytes of weights, all bytes that it must move, operations; 0: unknown.
 
     Attributes:
+        weight_least_bytes: with as few experts as the tokens may choose.
         kv_bytes: of attention, with all layers reading whole sequences; a layer's stand at its first kernel.
         kv_least_bytes: the same without layers that may read a window of them only.
-        known: what is known of the row's traffic.
+        known: what is known of the row's traffic. counted: and of its operations.
         unit: what multiplies; None where no product is known.
     """
 
     weight_bytes: Int64
+    weight_least_bytes: Int64
     moved_bytes: Int64
     flops: Int64
     kv_bytes: Int64
     kv_least_bytes: Int64
     known: npt.NDArray[np.bool_]
+    counted: npt.NDArray[np.bool_]
     unit: Unit | None
 
 
@@ -97,33 +108,74 @@ def traffic_of(rank_trace: RankTrace, sliding_window: int | None = None) -> Traf
     types: dict[str, int] = {}
     seen: set[object] = set()
     for at, call in enumerate(calls):
-        if call is None or call.operator not in _MATRICES:
-            continue
-        found = _product(call)
-        if found is None:
+        if call is None or (found := _product(call)) is None:
             continue
         known[at] = True
         key = (int(roles.step[at]), int(rank_trace.launch[roles.rows[at]]), call.key)
         if key in seen:  # a product of several kernels, such as a sum that is split
             continue
         seen.add(key)
-        weights[at], moved[at], flops[at], type_ = found
-        types[type_] = types.get(type_, 0) + int(flops[at])
-    kv, least = _cache(rank_trace, roles, calls, sliding_window)
-    known |= (roles.role == "attention") & np.isin(roles.step, np.unique(roles.step[kv > 0]))
+        weights[at], moved[at], flops[at] = found.weights, found.moved, found.flops
+        types[found.type] = types.get(found.type, 0) + found.flops
+    least = weights.copy()
+    attention = roles.role == "attention"
+    counted = known | attention
+    for rows, experts in _layers_of_experts(rank_trace, roles, calls):
+        first = rows[0]
+        weights[first], least[first], flops[first] = experts.most, experts.least, experts.flops
+        moved[first] = experts.least
+        known[rows], counted[rows] = True, experts.flops > 0
+        types[experts.type] = types.get(experts.type, 0) + experts.flops
+    for at in np.flatnonzero(roles.role == "communication").tolist():
+        if (call := calls[at]) is not None:
+            moved[at] = _message(call)
+    kv, kv_least = _cache(rank_trace, roles, calls, sliding_window)
+    known |= attention & np.isin(roles.step, np.unique(roles.step[kv > 0]))
     most = max(types, key=lambda name: types[name], default="")
-    return Traffic(weights, moved + kv, flops, kv, least, known, UNIT_OF_TYPE.get(_UNITS.get(most, "")))
+    unit = UNIT_OF_TYPE.get(_UNITS.get(most, ""))
+    return Traffic(weights, least, moved + kv, flops, kv, kv_least, known, counted, unit)
+
+
+def _layers_of_experts(
+    rank_trace: RankTrace, roles: Roles, calls: list[_Call | None]
+) -> Iterator[tuple[Int64, Experts]]:
+    """The rows of each layer's experts in each step, and what they read."""
+    operators, within = operator_calls(rank_trace), cache(inputs_within(rank_trace))
+    launch = rank_trace.launch[roles.rows]
+    owner = operators.around[launch] if len(operators.rows) else np.full(len(launch), -1)
+    keys: dict[tuple[int, ...], list[int]] = {}
+    routed: dict[tuple[int, int], int] = {}
+    other: set[int] = set()  # operators that run more than experts
+    for at, role in enumerate(roles.role.tolist()):
+        layer, captured = (int(roles.step[at]), int(roles.layer[at])), roles.captured[at]
+        call = captured.call if captured else int(owner[at])
+        if role == "experts":
+            keys.setdefault(layer if layer[1] >= 0 else (*layer, call), []).append(at)
+        elif role == "router" and (read := calls[at]) and (product := _product(read)):
+            routed[layer] = product.columns
+        elif role in ("attention", "norm", "cache", "rope"):
+            other.add(call)
+    for key, rows in keys.items():
+        inputs: dict[Inputs, None] = {}
+        for at in rows:
+            captured = roles.captured[at]
+            call = captured.call if captured else int(owner[at])
+            if call >= 0 and call not in other:
+                inputs |= dict.fromkeys(captured.within if captured else within(call))
+        if experts := experts_of(inputs, routed.get((key[0], key[1]), 0)):
+            yield np.array(rows, np.int64), experts
 
 
 def _calls(rank_trace: RankTrace, roles: Roles) -> list[_Call | None]:
     """The operator of each row of `roles` that may tell something."""
-    wanted = (roles.role == "cache") | np.isin(
-        roles.role, ("qkv", "o_proj", "gate_up", "down", "router", "lm_head", PRODUCT)
+    wanted = np.isin(
+        roles.role,
+        ("qkv", "o_proj", "gate_up", "down", "router", "lm_head", PRODUCT, "cache", "communication"),
     )
     operators = operator_calls(rank_trace)
     launch = rank_trace.launch[roles.rows]
     owner = operators.around[launch] if len(operators.rows) else np.full(len(launch), -1)
-    dims, types = (_texts(rank_trace, name) for name in ("input_dims", "input_type"))
+    dims, types = (texts_of(rank_trace, name) for name in ("input_dims", "input_type"))
     found: list[_Call | None] = [None] * len(roles.rows)
     for at in np.flatnonzero(wanted).tolist():
         captured = roles.captured[at]
@@ -136,13 +188,6 @@ def _calls(rank_trace: RankTrace, roles: Roles) -> list[_Call | None]:
     return found
 
 
-def _texts(rank_trace: RankTrace, name: str) -> Any:
-    if not rank_trace.table.has(name):
-        return lambda row: ""
-    codes, texts = rank_trace.argument_codes(name), [*rank_trace.table.dictionary(name), ""]
-    return lambda row: texts[int(codes[row])]
-
-
 def _read(key: object, operator: str, dims: str, types: str) -> _Call | None:
     try:
         shapes, kinds = (json.loads(text) if text else None for text in (dims, types))
@@ -153,8 +198,20 @@ def _read(key: object, operator: str, dims: str, types: str) -> _Call | None:
     return _Call(key, operator, shapes, kinds)
 
 
-def _product(call: _Call) -> tuple[int, int, int, str] | None:
-    """Bytes of the weights, all bytes, operations, and the type of the weights."""
+class _Product(NamedTuple):
+    """Bytes of the weights, all bytes, operations; of the weights the type, and how many columns."""
+
+    weights: int
+    moved: int
+    flops: int
+    type: str
+    columns: int
+
+
+def _product(call: _Call) -> _Product | None:
+    """What a matrix product computes; None for other operators, and where shapes are not recorded."""
+    if call.operator not in _MATRICES:
+        return None
     left, right = _MATRICES[call.operator]
     if len(call.dims) <= right or len(call.types) <= right:
         return None
@@ -169,7 +226,15 @@ def _product(call: _Call) -> tuple[int, int, int, str] | None:
     rows = prod(a[:-1])
     weights = prod(b) * _SIZES[type_]
     moved = weights + prod(a) * _SIZES[of_left] + rows * columns * _SIZES[of_left]
-    return weights, moved, 2 * rows * inner * columns, type_
+    return _Product(weights, moved, 2 * rows * inner * columns, type_, columns)
+
+
+def _message(call: _Call) -> int:
+    """Bytes of what a collective is given; 0: unknown. Graphs replay it without arguments of its own."""
+    for shape, type_ in zip(call.dims, call.types, strict=False):
+        if _is_shape(shape) and (size := _SIZES.get(str(type_))):
+            return int(prod(shape) * size)
+    return 0
 
 
 def _is_shape(value: Any) -> bool:
@@ -188,7 +253,8 @@ def _cache(
     requests = steps["requests"].to_numpy(np.int64, na_value=0)
     edges = np.searchsorted(roles.step, np.arange(len(steps) + 1))
     for step, (first, last) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
-        token = _token_bytes(call for call in calls[first:last] if call is not None)
+        writes = (calls[at] for at in range(first, last) if roles.role[at] == "cache")
+        token = _token_bytes(call for call in writes if call is not None)
         if not token or not lengths[step]:
             continue
         layers = _attention(rank_trace, roles, first, last)
@@ -205,7 +271,7 @@ def _cache(
 def _token_bytes(calls: Iterable[_Call]) -> int:
     """Bytes of the keys and values of a token in one layer: what is written to the cache for each."""
     for call in calls:
-        if call.operator in _MATRICES or len(call.dims) < 2 or len(call.types) < 2:
+        if len(call.dims) < 2 or len(call.types) < 2:
             continue
         keys, values = call.dims[:2]
         size = _SIZES.get(str(call.types[0]))

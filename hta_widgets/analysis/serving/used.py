@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["USED", "used"]
 
 USED: Final = (
-    "weight_bytes", "kv_bytes", "kv_least_bytes", "mbu_pct", "mbu_least_pct", "mfu_pct", "covered_pct",
-    "why",
+    "weight_bytes", "weight_least_bytes", "kv_bytes", "kv_least_bytes", "mbu_pct", "mbu_least_pct",
+    "mfu_pct", "covered_pct", "why",
 )  # fmt: skip
 """The columns that `used` gives."""
 
@@ -50,25 +50,24 @@ def used(rank_trace: RankTrace, steps: pd.DataFrame, window: int | None) -> dict
     def per_step(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return np.bincount(roles.step[mine], values[mine], len(table))[places].astype(np.float64)
 
-    weights, kv, least = (
-        per_step(values) for values in (traffic.weight_bytes, traffic.kv_bytes, traffic.kv_least_bytes)
-    )
+    read = {
+        name: per_step(getattr(traffic, name))
+        for name in ("weight_bytes", "weight_least_bytes", "kv_bytes", "kv_least_bytes")
+    }
+    whole_read = float((read["weight_bytes"] + read["kv_bytes"]).sum())
+    least_read = float((read["weight_least_bytes"] + read["kv_least_bytes"]).sum())
     period = steps["period_ns"].fillna(steps["device_ns"]).to_numpy(np.float64, na_value=np.nan)
     time, peaks = float(period.sum()), peaks_of_rank(rank_trace)
     share = 100.0 * covered / whole if whole else np.nan
-    why = _why(share, bool(weights.any()), peaks is not None)
+    why = _why(share, bool(read["weight_bytes"].any()), peaks is not None)
     known = not why and peaks is not None and time > 0
+    counted = known and work[mine & traffic.counted].sum() >= COVERED * whole
     peak = peaks.tflops.get(traffic.unit, np.nan) if peaks and traffic.unit else np.nan
-    read = {"weight_bytes": weights, "kv_bytes": kv, "kv_least_bytes": least}
     return {
         **{name: round(float(np.median(each))) if each.any() else pd.NA for name, each in read.items()},
-        "mbu_pct": 100.0 * float((weights + kv).sum()) / time / peaks.memory_gb_s
-        if known and peaks
-        else np.nan,
-        "mbu_least_pct": (
-            100.0 * float((weights + least).sum()) / time / peaks.memory_gb_s if known and peaks else np.nan
-        ),
-        "mfu_pct": 100.0 * float(per_step(traffic.flops).sum()) / time / (peak * 1e3) if known else np.nan,
+        "mbu_pct": 100.0 * whole_read / time / peaks.memory_gb_s if known and peaks else np.nan,
+        "mbu_least_pct": 100.0 * least_read / time / peaks.memory_gb_s if known and peaks else np.nan,
+        "mfu_pct": 100.0 * float(per_step(traffic.flops).sum()) / time / (peak * 1e3) if counted else np.nan,
         "covered_pct": share,
         "why": why,
     }

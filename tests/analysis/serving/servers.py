@@ -6,6 +6,7 @@ of it is read from the events.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,16 +20,22 @@ DETOKENIZER = "/srv/engine/detokenizer.py(31): update"
 
 @dataclass(frozen=True)
 class Batch:
-    """What one step computes: tokens of prompts, requests that decode, the drafts that each verifies."""
+    """What one step computes: tokens of prompts, requests that decode, the drafts that each verifies.
+
+    word: SGLang's for a forward pass of speculation, such as TARGET_VERIFY; "" for any other.
+    """
 
     prompt_tokens: int = 0
     prompts: int = 0
     decodes: int = 0
     drafts: int = 0
     kv: int = 0
+    word: str = ""
 
     @property
     def phase(self) -> str:
+        if self.word:
+            return "verify" if self.word == "TARGET_VERIFY" else "draft"
         return "mixed" if self.prompts and self.decodes else "prefill" if self.prompts else "decode"
 
     @property
@@ -40,6 +47,8 @@ class Batch:
         if self.phase == "prefill":
             return f"step[EXTEND bs={self.prompts} toks={self.tokens}]"
         g_sq = self.decodes * (1 + self.drafts)
+        if self.word:
+            return f"step[{self.word} bs={self.decodes} g_sq={g_sq} g_sqsq=1 g_sqsk=2 g_sk={self.kv}]"
         if self.phase == "decode":
             return f"step[DECODE bs={self.decodes} g_sq={g_sq} g_sqsq=1 g_sqsk=2 g_sk={self.kv}]"
         return (
@@ -64,6 +73,7 @@ class Server:
     Attributes:
         schedule_ns: what the scheduler takes before each step. read_ns: what handling the tokens takes after.
         overlapped: the scheduler works while the device does (asynchronous scheduling).
+        tail: names and ns of kernels that end each step.
         starts, ends: of the device work of each step, ns.
     """
 
@@ -71,6 +81,7 @@ class Server:
     read_ns: int = 1 * MS
     engine: str = "sglang"
     overlapped: bool = False
+    tail: tuple[tuple[str, int], ...] = ()
     program: Program = field(default_factory=Program)
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -87,6 +98,8 @@ class Server:
                 if place == 0:
                     arrives = program.now + LATENCY
                     self.starts.append(max(arrives, (free or 0) + GAP) if free is not None else arrives)
+            for name, ns in self.tail:
+                program.launch(ns, name)
             self.ends.append(program.free[7])
             if self.overlapped:
                 self._frame(SCHEDULER, self.schedule_ns)
@@ -114,3 +127,24 @@ class Server:
 
     def open(self, folder: Path) -> Trace:
         return job(folder, self.events)
+
+
+ACCEPTED = (40, 64, 16, 50, 33)
+"""How many tokens each turn of `speculating` makes."""
+
+
+def speculating(around: bool) -> Server:
+    """A model that drafts runs before each step that verifies, and once after it.
+
+    around: the scheduler names the whole turn, as decoding of a token per request.
+    """
+    server, kv = Server(), 40_000
+    for new in (*ACCEPTED, 0):
+        outer = server.program.inside("user_annotation", Batch(decodes=16, kv=kv).vllm)
+        with outer if around else nullcontext():
+            for _ in range(2):
+                server.serve(Batch(decodes=16, kv=kv, word="DECODE"), base_ns=MS, kernels=2)
+            server.serve(Batch(decodes=16, drafts=3, kv=kv, word="TARGET_VERIFY"))
+            server.serve(Batch(decodes=16, drafts=3, kv=kv, word="DRAFT_EXTEND_V2"), base_ns=MS, kernels=2)
+        kv += new
+    return server

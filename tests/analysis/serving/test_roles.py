@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import random
 import shutil
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets import Trace
-from hta_widgets.analysis import operators, roles
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis import call_stacks, inspect_event, module_stacks, operators, overview, roles
+from hta_widgets.analysis.compare.call_lines import operator_lines
 from hta_widgets.analysis.serving.by_role import sentence
 from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
 from hta_widgets.analysis.serving.layers import placed
-from hta_widgets.analysis.serving.parts import part_of_kernel
+from hta_widgets.analysis.serving.parts import part_of_kernel, part_of_module
 from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.errors import TraceNotFoundError
+from hta_widgets.widgets.inspector_content import event_content
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_input, shared_trace
 
@@ -34,6 +36,12 @@ TRUTH = {
         "embedding": 13.5,
     },
 }  # fmt: skip
+
+
+def with_capture(name: str) -> Trace:
+    return Trace.open(
+        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
+    )
 
 
 def replayed(trace: Trace) -> pd.DataFrame:
@@ -58,9 +66,7 @@ def test_recorded_replays(name: str, known_by: str) -> None:
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_a_capture_names_the_operator_of_each_kernel(name: str) -> None:
-    trace = Trace.open(
-        shared_trace(f"tracelens/inference/{name}"), capture=shared_input(f"recordings/captures/{name}")
-    )
+    trace = with_capture(name)
     known = roles_of(trace.rank(0))
     launched = [each for each, graph in zip(known.captured, known.replayed, strict=True) if graph]
     assert all(each is not None and each.operator for each in launched)
@@ -171,6 +177,43 @@ def test_names_changed_at_random_never_mislead(seed: int, kind: str) -> None:
     assert refused or wrong <= 0.01 * sum(time[role] for role in truth)
 
 
+def renamed(names: list[str], kind: str, draw: random.Random) -> list[str]:
+    """Kernels of one name get another one: all of them, some, one, or each that of another."""
+    distinct = sorted(set(names))
+    many = {"all": len(distinct), "some": draw.randint(1, len(distinct) - 1), "one": 1, "mixed up": 0}[kind]
+    new = {name: f"k{draw.getrandbits(60):x}" for name in draw.sample(distinct, many)}
+    if kind == "mixed up":
+        new = dict(zip(distinct, draw.sample(distinct, len(distinct)), strict=True))
+    return [new.get(name, name) for name in names]
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_recorded_kernels_with_names_changed_at_random_never_mislead(name: str) -> None:
+    trace = with_capture(name).rank(0)
+    known = roles_of(trace)
+    names = [trace.names[code] for code in trace.name[known.rows].tolist()]
+    time = trace.dur[known.rows]
+    refused = dict.fromkeys(("all", "some", "one", "mixed up"), 0)
+    for seed, kind in product(range(40), refused):
+        found = placed(
+            [part_of_kernel(each) for each in renamed(names, kind, random.Random(seed))], time.tolist()
+        )
+        refused[kind] += bool(found.refused)
+        wrong = [ours != right for ours, right in zip(found.roles, known.role, strict=not found.refused)]
+        assert time[: len(wrong)][wrong].sum() <= 0.01 * time.sum(), (kind, seed)
+    assert refused["all"] == refused["mixed up"] == 40
+    assert 0 < refused["one"] < 40, "a name of no weight is none to refuse for"
+
+
+@pytest.mark.parametrize("part", ["rope", "activation", "cache"])
+def test_what_only_layers_have_lies_in_them(part: str) -> None:
+    truth = model(*[DENSE] * 8)
+    found, refused = read([part, *truth])
+    assert not found
+    assert part in refused or "writes to the cache" in refused
+    assert not read(["norm", *truth])[1], "an embedding may be normalised"
+
+
 # -- captures ------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +258,94 @@ def test_without_names_only_the_numbers_of_nodes_tell() -> None:
     assert "it is unknown which is which" in refused
 
 
+# -- modules -------------------------------------------------------------------------------------------------
+
+CLASSES = {
+    "embedding": "VocabParallelEmbedding_0", "norm": "Layer_{0}.RMSNorm_{0}",
+    "qkv": "Layer_{0}.Qwen3Attention_{0}.QKVParallelLinear_{0}",
+    "rope": "Layer_{0}.Qwen3Attention_{0}.RotaryEmbedding_0",
+    "attention": "Layer_{0}.Qwen3Attention_{0}.RadixAttention_{0}",
+    "o_proj": "Layer_{0}.Qwen3Attention_{0}.RowParallelLinear_{0}",
+    "gate_up": "Layer_{0}.Qwen2MLP_{0}.MergedColumnParallelLinear_{0}",
+    "activation": "Layer_{0}.Qwen2MLP_{0}.SiluAndMul_{0}",
+    "down": "Layer_{0}.Qwen2MLP_{0}.RowParallelLinear_{0}", "lm_head": "LogitsProcessor_0",
+}  # fmt: skip
+
+
+def eager(layers: int) -> tuple[list[dict], list[str]]:
+    """A step without graphs, whose layers write no cache: structure is refused, modules are recorded."""
+    events, truth = [event("user_annotation", "step[EXTEND bs=1 toks=64]", 0, 10**6)], []
+    start, free = 1000, 300_000
+    dense = [role for role in DENSE if role != "cache"]
+    steps = [(role, layer) for layer in range(layers) for role in dense]
+    for at, (role, layer) in enumerate([("embedding", 0), *steps, ("lm_head", 0)]):
+        for depth, name in enumerate(CLASSES[role].format(layer).split(".")):
+            span = 900 - 100 * depth
+            python = {"Python id": 10 * at + depth + 1}
+            events.append(event("python_function", f"nn.Module: {name}", start + 10 * depth, span, **python))
+        events.append(event("cpu_op", "aten::op", start + 100, 500))
+        events.append(launch(start + 200, at + 1))
+        events.append(kernel(NAMES[role], free, 1000 * TIME.get(role, 3), correlation=at + 1))
+        free += 1000 * TIME.get(role, 3) + 500
+        truth.append(role)
+        start += 1000
+    return events, truth
+
+
+def test_modules_tell_where_layers_do_not_repeat(tmp_path: Path) -> None:
+    events, truth = eager(6)
+    known = roles_of(job(tmp_path, events).rank(0))
+    assert known.role.tolist() == truth
+    assert set(known.known_by) == {"operator"}
+    assert known.layer.tolist() == [-1, *(layer for layer in range(6) for _ in range(9)), -1]
+
+
+def test_classes_of_modules_that_say_nothing_leave_products_as_they_are(tmp_path: Path) -> None:
+    events, truth = eager(6)
+    for each in events:
+        if each["cat"] == "python_function" and "Linear" in each["name"]:
+            each["name"] = "nn.Module: Linear_3"
+    known = roles_of(job(tmp_path, events).rank(0))
+    products = {"qkv", "o_proj", "gate_up", "down"}
+    assert known.role.tolist() == ["product" if role in products else role for role in truth]
+
+
+def test_modules_of_a_recorded_capture_are_its_roles() -> None:
+    """What structure says of each product of a recorded graph, its modules say as well."""
+    trace = with_capture("sglang_decode")
+    known = roles_of(trace.rank(0))
+    checked = 0
+    for role, captured in zip(known.role, known.captured, strict=True):
+        if captured and captured.modules and role in {"qkv", "o_proj", "gate_up", "down", "lm_head", "rope"}:
+            assert part_of_module(captured.modules) == role, captured.modules
+            checked += 1
+    assert checked == 36 * 5 + 1
+
+
+# -- collectives ---------------------------------------------------------------------------------------------
+
+
+def test_how_fast_collectives_are_that_an_operator_is_given(tmp_path: Path) -> None:
+    """In graphs they have no arguments of their own; what launched them, or its capture, has."""
+    events = [event("user_annotation", "step[DECODE bs=64]", 0, 10**6)]
+    for at, dims in enumerate([[[64, 4096], []], [[], [64, 4096], [64, 4096]], [[[64, 4096]], []]]):
+        types = {0: ["c10::BFloat16", ""], 1: ["Scalar", "c10::BFloat16", "c10::BFloat16"]}.get(
+            at, ["TensorList", ""]
+        )
+        arguments = {"Input Dims": dims, "Input type": types}
+        events.append(event("cpu_op", f"vllm::all_reduce_{at}", 1000 * at + 1000, 500, **arguments))
+        events.append(launch(1000 * at + 1100, at + 1))
+        name = f"void vllm::cross_device_reduce_1stage_{at}"
+        events.append(kernel(name, 100_000 * (at + 1), 20_000, correlation=at + 1))
+    for count, rate in ((1, 64 * 4096 * 2 / 20_000), (2, 64 * 4096 * 2 / 20_000)):
+        frame = roles(job(tmp_path, events[: 1 + 3 * count]))
+        assert frame["role"].tolist() == ["communication"]
+        assert frame["gb_s"].iloc[0] == pytest.approx(rate)
+    unknown = roles(job(tmp_path, [events[0], *events[7:]]))
+    assert unknown["role"].tolist() == ["communication"]
+    assert unknown["gb_s"].isna().all(), "of a list of tensors the type is not recorded"
+
+
 # -- annotations ---------------------------------------------------------------------------------------------
 
 
@@ -238,6 +369,7 @@ def test_nothing_known_says_why(tmp_path: Path) -> None:
     assert frame["role"].tolist() == ["(unknown)"]
     assert "calls of attention" in frame["why"].iloc[0]
     assert sentence(frame).startswith("It is unknown which part of the model each kernel is")
+    assert sentence(frame).endswith("open the trace of the graphs' capture with it: capture=.")
 
 
 def test_every_kernel_of_a_recorded_graph_is_known_by_its_annotation() -> None:
@@ -265,3 +397,116 @@ def test_modules_of_a_capture_are_those_of_the_replay() -> None:
     trace = Trace.open(shared_input("cases/serving/ann_all.json.gz"))
     frame = operators(trace, by="module")
     assert frame.loc[frame["name"] == "(no module)", "device_self_pct"].sum() < 1
+
+
+# -- where else replayed kernels show: pieces of a graph within a module, call stacks, one event -------------
+
+
+def in_pieces() -> list[dict]:
+    """A step whose graph is replayed in two pieces, the second one within a module and an operator."""
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 900_000)]
+    events.append(event("cpu_op", "aten::embedding", 500, 100))
+    events.append(event("python_function", "nn.Module: GraphModule_0", 4000, 4000, **{"Python id": 1}))
+    events.append(event("cpu_op", "vllm::piece", 4500, 3000))
+    for call, at in ((7, 1000), (8, 5000)):
+        events.append({**launch(at, call), "name": "cudaGraphLaunch"})
+    names = [NAMES[role] for role in model(*[DENSE] * 4)]
+    times = [TIME.get(role, 3) for role in model(*[DENSE] * 4)]
+    start = 10_000
+    for at, (name, time) in enumerate(zip(names, times, strict=True)):
+        events.append(kernel(name, start, 100 * time, correlation=7 if at < 20 else 8))
+        start += 100 * time + 100
+    return events
+
+
+@pytest.mark.parametrize(("by", "outside"), [("name", "(no operator)"), ("module", "(no module)")])
+def test_pieces_of_graphs_within_operators_and_modules_count_once(tmp_path: Path, by, outside: str) -> None:
+    trace = job(tmp_path, in_pieces())
+    frame = operators(trace, by=by)
+    rank_trace = trace.rank(0)
+    work = int(rank_trace.dur[rank_trace.is_device].sum())
+    assert frame["device_self_ns"].sum() == work
+    assert (frame["device_self_ns"] >= 0).all()
+    assert (frame["kernels"] >= 0).all()
+    owner = frame.set_index("name")["kernels"]["vllm::piece" if by == "name" else "GraphModule_0"]
+    assert owner == len(model(*[DENSE] * 4)) - 20
+    assert outside not in set(frame["name"]) or by == "module"
+
+
+def test_call_stacks_divide_a_graph_by_its_roles(tmp_path: Path) -> None:
+    trace = job(tmp_path, in_pieces())
+    frame = call_stacks(trace).set_index("node")
+    added = frame[frame["name"].str.startswith("[graph] ")]
+    launches = frame[frame["name"] == "cudaGraphLaunch"]
+    assert len(launches) == 2
+    assert added.groupby("parent_node")["device_ns"].sum().to_dict() == launches["device_ns"].to_dict()
+    assert added.groupby("parent_node")["kernels"].sum().to_dict() == launches["kernels"].to_dict()
+    assert added["host_ns"].eq(0).all()
+    truth = pd.Series([TIME.get(role, 3) * 100 for role in model(*[DENSE] * 4)])
+    by_role = truth.groupby([f"[graph] {role}" for role in model(*[DENSE] * 4)]).sum()
+    assert added.groupby("name")["device_ns"].sum().to_dict() == by_role.to_dict()
+    first = call_stacks(trace, Scope(names=(NAMES["attention"],))).set_index("node")
+    assert first[first["name"].str.startswith("[graph] ")]["name"].unique().tolist() == ["[graph] attention"]
+    assert first.index.isin(frame.index).all(), "a node has the same number in every scope"
+    modules = module_stacks(trace)
+    assert modules["device_ns"].sum() == truth.sum()
+
+
+def test_one_replayed_kernel_says_what_it_is() -> None:
+    path = shared_trace("tracelens/inference/sglang_decode")
+    for capture, known_by, operator in (
+        (None, "structure", ""),
+        (shared_input("recordings/captures/sglang_decode"), "capture", "aten::mm"),
+    ):
+        trace = Trace.open(path, capture=capture)
+        rank_trace, known = trace.rank(0), roles_of(trace.rank(0))
+        at = int(np.flatnonzero(known.role == "down")[5])
+        facts = inspect_event(trace, 0, int(rank_trace.event_id[known.rows[at]]), replay=False)
+        assert facts.role is not None
+        assert (facts.role.role, facts.role.layer, facts.role.known_by) == ("down", 5, known_by)
+        assert facts.role.operator == operator
+        assert "RowParallelLinear" in facts.role.module or capture is None
+        shown = event_content(facts)
+        (rows,) = (each["rows"] for each in shown["sections"] if each["title"] == "Part of the model")
+        assert rows[0] == ["Role", ["down"]]
+
+
+def test_why_a_replayed_kernel_has_no_role(tmp_path: Path) -> None:
+    events = [event("user_annotation", "step[DECODE bs=4]", 0, 100_000)]
+    events.append({**launch(1000, 7), "name": "cudaGraphLaunch"})
+    events += [kernel(f"k{at}", 10_000 + 5_000 * at, 4_000, correlation=7) for at in range(3)]
+    trace = job(tmp_path, events)
+    facts = inspect_event(trace, 0, len(events) - 1, replay=False)
+    assert facts.role is None
+    assert "calls of attention" in facts.missing["role"]
+    assert "capture=" in facts.missing["role"]
+    assert facts.event.name == "k2"
+    frame = call_stacks(trace)
+    assert not frame["name"].str.startswith("[graph]").any()
+
+
+def test_nothing_is_placed_where_there_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training job pays nothing for it."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("steps of a server were looked for")
+
+    for module in ("roles", "bubbles", "table"):
+        for name in ("own_work", "_labels"):
+            monkeypatch.setattr(f"hta_widgets.analysis.serving.{module}.{name}", asked, raising=False)
+    trace = Trace.open(examples.path("gpt2_ddp"), cache=False)
+    overview(trace)
+    operators(trace)
+    assert not call_stacks(trace)["name"].str.startswith("[graph]").any()
+    assert operator_lines(trace.rank(0), Scope(), "device").lines
+    row = int(np.flatnonzero(trace.rank(0).is_device)[0])
+    facts = inspect_event(trace, 0, int(trace.rank(0).event_id[row]), replay=False)
+    assert facts.role is None
+    assert "role" not in facts.missing
+
+
+def test_runs_of_a_server_are_compared_by_roles(tmp_path: Path) -> None:
+    lines = operator_lines(job(tmp_path, in_pieces()).rank(0), Scope(), "device").lines
+    names = [line.name for line in lines]
+    assert {"[graph] qkv", "[graph] attention", "vllm::piece"} <= set(names)
+    assert "(no operator)" not in names

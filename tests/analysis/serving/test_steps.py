@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, examples
@@ -12,7 +13,7 @@ from hta_widgets.analysis import roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
-from tests.analysis.serving.servers import DETOKENIZER, SCHEDULER, Batch, Server
+from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Batch, Server, speculating
 from tests.support import shared_input, shared_trace
 from tests.verdicts.planted.host_program import MS
 
@@ -104,6 +105,35 @@ def test_tokens_of_drafts_that_were_accepted(tmp_path: Path, engine: str) -> Non
     assert row["tpot_ns"] == pytest.approx(per_token, rel=0.01)
 
 
+@pytest.mark.parametrize("around", [False, True])
+def test_a_server_whose_drafts_are_steps_of_their_own(tmp_path: Path, around: bool) -> None:
+    server = speculating(around)
+    trace = server.open(tmp_path)
+    frame, phases = serving_steps(trace), serving_phases(trace).set_index("phase")
+    verified = frame[frame["phase"] == "verify"]
+    assert verified["tokens"].tolist() == [64] * 6
+    assert verified["emitted"].iloc[:-1].tolist() == list(ACCEPTED)
+    starts = np.array(server.starts)[0 if around else 2 :: 4]
+    turns = np.diff(starts)
+    assert verified["turn_ns"].iloc[:-1].tolist() == pytest.approx(turns.tolist(), rel=0.01)
+    row = phases.loc["verify"]
+    assert row["tokens_per_s"] == pytest.approx(sum(ACCEPTED) / turns.sum() * 1e9, rel=0.01)
+    per_token = [16 * turn / new for turn, new in zip(turns, ACCEPTED, strict=True)]
+    assert row["tpot_ns"] == pytest.approx(np.median(per_token), rel=0.01)
+    if not around:
+        words = ["draft", "draft", "verify", "draft"]
+        assert frame["phase"].tolist() == words * 6
+        assert phases.loc["draft", ["tpot_ns"]].isna().all()
+        assert frame.loc[frame["phase"] == "draft", "emitted"].isna().all()
+
+
+def test_decoding_that_no_step_verifies_is_no_drafting(tmp_path: Path) -> None:
+    server = speculating(around=False)
+    for _ in range(3):
+        server.serve(DECODE)
+    assert serving_steps(server.open(tmp_path))["phase"].tolist()[-3:] == ["decode"] * 3
+
+
 def test_where_accepted_drafts_are_not_known_there_is_only_a_bound(tmp_path: Path) -> None:
     server = Server()
     for _ in range(6):
@@ -124,6 +154,55 @@ def test_two_ranks_of_one_server_have_the_same_steps(tmp_path: Path) -> None:
     assert frame["tpot_ns"].tolist() == pytest.approx(
         [np.median(server.periods) for server in servers], rel=0.01
     )
+
+
+def test_two_ranks_that_share_every_layer(tmp_path: Path) -> None:
+    """Tensor parallel: the rank whose experts take less waits in the all-reduce for the other one."""
+    reduce, experts = 200_000, (1_000_000, 1_600_000)
+    servers = [
+        Server(
+            tail=(
+                ("fused_moe_kernel", own),
+                ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", max(experts) - own + reduce),
+            )
+        )
+        for own in experts
+    ]
+    for server in servers:
+        for _ in range(8):
+            server.serve(DECODE)
+    assert servers[0].periods == servers[1].periods
+    trace = job(tmp_path, *(server.events for server in servers))
+    frame = serving_phases(trace)
+    for (_, row), server in zip(frame.iterrows(), servers, strict=True):
+        assert row["tpot_ns"] == pytest.approx(np.median(server.periods), rel=0.01)
+        assert row["bubble_ns"] == pytest.approx(np.median(server.bubbles), rel=0.01)
+        assert row["tokens_per_s"] == pytest.approx(32 * 7 / sum(server.periods) * 1e9, rel=0.01)
+    by_role = roles(trace).set_index(["rank", "role"])["time_ns"]
+    for rank, own in enumerate(experts):
+        assert by_role[rank, "experts"] == 8 * own
+        assert by_role[rank, "communication"] == 8 * (max(experts) - own + reduce)
+
+
+def test_pieces_of_prompts_beside_decoding(tmp_path: Path) -> None:
+    """Chunked prefill: 12 pieces of one prompt, each in a step in which 24 requests decode."""
+    server, read = Server(), 0
+    for step in range(30):
+        piece = 2048 if 8 <= step < 20 else 0
+        read += piece
+        server.serve(Batch(prompt_tokens=piece, prompts=int(piece > 0), decodes=24, kv=24_000 + 24 * step))
+    trace = server.open(tmp_path)
+    frame, by_phase = serving_steps(trace), serving_phases(trace).set_index("phase")
+    assert frame["phase"].tolist() == ["decode"] * 8 + ["mixed"] * 12 + ["decode"] * 10
+    assert frame["prompt_tokens"].sum() == read
+    mixed, periods = slice(8, 20), np.array(server.periods)
+    assert by_phase.loc["mixed", "tpot_ns"] == pytest.approx(np.median(periods[mixed]), rel=0.01)
+    assert by_phase.loc["mixed", "tokens_per_s"] == pytest.approx(
+        12 * 2072 / periods[mixed].sum() * 1e9, rel=0.01
+    )
+    alone = np.r_[periods[:8], periods[20:]]
+    assert by_phase.loc["decode", "tpot_ns"] == pytest.approx(np.median(alone), rel=0.01)
+    assert by_phase.loc["decode", "tpot_p95_ns"] == pytest.approx(np.quantile(alone, 0.95), rel=0.01)
 
 
 def test_work_between_steps_is_not_waiting(tmp_path: Path) -> None:
@@ -236,8 +315,26 @@ def test_layers_with_a_window_are_bounded_until_it_is_given() -> None:
         serving_phases(trace, sliding_window="none")
 
 
+def test_experts_are_bounded_by_what_tokens_may_choose() -> None:
+    """32 tokens choose 4 of 32 experts, of 1536 x 5888 and 1472 x 3072 bytes each, in 24 layers."""
+    row = serving_phases(with_capture("vllm_decode_full"), sliding_window=128).iloc[0]
+    an_expert = 24 * (1536 * 5888 + 1472 * 3072)
+    assert row["weight_bytes"] - row["weight_least_bytes"] == 28 * an_expert
+    products = 24 * 2 * (2880 * 5120 + 4096 * 2880 + 2880 * 32) + 1_158_266_880
+    assert row["weight_least_bytes"] == products + 4 * an_expert
+    assert row["covered_pct"] > 90
+    least, most = (row[name] + row["kv_bytes"] for name in ("weight_least_bytes", "weight_bytes"))
+    assert row["mbu_pct"] == pytest.approx(100 * most / row["period_ns"] / 5300, rel=0.001)
+    assert row["mbu_least_pct"] == pytest.approx(
+        100 * (row["weight_least_bytes"] + row["kv_least_bytes"]) / row["period_ns"] / 5300, rel=0.001
+    )
+    assert least < most
+    assert np.isnan(row["mfu_pct"]), "how many numbers a packed byte holds is not recorded"
+    assert " to 25.1 % MBU" in phases.sentence(pd.DataFrame([row]))
+
+
 def test_shares_of_the_peak_need_half_of_the_time() -> None:
-    row = serving_phases(with_capture("vllm_decode_full")).iloc[0]
+    row = serving_phases(Trace.open(shared_trace("tracelens/inference/vllm_decode_full"))).iloc[0]
     assert np.isnan(row["mbu_pct"])
     assert row["covered_pct"] < 50
     assert "of the device's time move is not known" in row["why"]

@@ -14,17 +14,18 @@ from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
 _VLLM = re.compile(r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
-_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED)\b(.*)\]")
+_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED|TARGET_VERIFY|DRAFT_EXTEND\w*)\b(.*)\]")
 
 
 class Step(NamedTuple):
-    """A step: what it computes, and when the device works for it."""
+    """A step: what it computes, when the device works for it; lengths of the sequences that decode."""
 
     phase: str
     requests: int
     tokens: int
     start: int
     end: int
+    lengths: int = 0
 
 
 def labelled(name: str) -> tuple[str, int, int] | None:
@@ -34,7 +35,8 @@ def labelled(name: str) -> tuple[str, int, int] | None:
         phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
         return phase, prompts + decodes, read + made
     if found := _SGLANG.match(name):
-        phase = {"EXTEND": "prefill", "DECODE": "decode", "MIXED": "mixed"}[found[1]]
+        words = {"EXTEND": "prefill", "DECODE": "decode", "MIXED": "mixed", "TARGET_VERIFY": "verify"}
+        phase = words.get(found[1], "draft")
         values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
         tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
         return phase, values["bs"], tokens
@@ -43,11 +45,13 @@ def labelled(name: str) -> tuple[str, int, int] | None:
 
 @memoize_per_rank()
 def steps(rank: PlainRank) -> list[Step]:
-    """The steps in order; of annotations in annotations the inner one."""
+    """The steps in order; of an annotation in an annotation the inner one, of several the outer one."""
     marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
     found = []
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):  # by start, the longer first
-        if following is not None and following.start < mark.end:
+    for mark in marks:  # by start, the longer first
+        inside = steps_in(marks, mark)
+        around = [each for each in marks if each.start <= mark.start and mark.end <= each.end]
+        if len(inside) == 2 or (len(around) > 1 and len(steps_in(marks, around[0])) > 2):
             continue
         work = [
             each for each in rank.work if (call := rank.launch(each)) and mark.start <= call.start < mark.end
@@ -61,9 +65,24 @@ def steps(rank: PlainRank) -> list[Step]:
                 work = [each for each in rank.work if window.start <= each.start < window.end]
         if work:
             phase, requests, tokens = labelled(mark.name) or ("", 0, 0)
+            for each in inside:
+                word, _, verified = labelled(each.name) or ("", 0, 0)
+                if word == "verify":
+                    phase, tokens = word, verified
             begin, end = min(each.start for each in leading(work)), max(each.end for each in work)
-            found.append(Step(phase, requests, tokens, begin, end))
+            lengths = re.search(r"(?:g_sk=|generation_\d+\(sq\d+sk)(\d+)", mark.name)
+            found.append(Step(phase, requests, tokens, begin, end, int(lengths[1]) if lengths else 0))
+    for at in range(len(found) - 2, -1, -1):  # decoding before a step that verifies drafts for it
+        if found[at].phase == "decode" and found[at + 1].phase in ("verify", "draft"):
+            ahead = next((step.phase for step in found[at:] if step.phase not in ("decode", "draft")), "")
+            if ahead == "verify":
+                found[at] = found[at]._replace(phase="draft")
     return found
+
+
+def steps_in(marks: list[Record], outer: Record) -> list[Record]:
+    """What an annotation holds, itself included."""
+    return [each for each in marks if outer.start <= each.start and each.end <= outer.end]
 
 
 def leading(work: list[Record]) -> list[Record]:
@@ -96,6 +115,8 @@ def steady(found: list[tuple[Step, int]]) -> list[tuple[Step, int]]:
 def timed(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Step, int]]:
     """The steady steps of a phase, each with its period, or its own time where no step follows."""
     every = steps(rank)
+    if about["phase"] == "verify":
+        every = [step for step in every if step.phase != "draft"]
     if not about["follows"]:
         return [(step, step.end - step.start) for step in every if step.phase == about["phase"]]
     periods = [(step, after.start - step.start) for step, after in pairwise(every)]
@@ -104,18 +125,42 @@ def timed(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Step, int]]:
     return [pair for pair in chosen if pair[1]]
 
 
+def is_drafted(step: Step) -> bool:
+    return step.phase in ("decode", "verify") and step.tokens > step.requests
+
+
+def emitted(rank: PlainRank) -> dict[Step, int]:
+    """By how much the sequences of each step that verifies drafts have grown when the next one begins."""
+    every = [step for step in steps(rank) if step.phase != "draft"]
+    return {
+        one: after.lengths - one.lengths
+        for one, after in pairwise(every)
+        if is_drafted(one) and one.requests == after.requests and one.phase == after.phase
+        and one.requests <= after.lengths - one.lengths <= one.tokens
+    }  # fmt: skip
+
+
 @check("serving_period")
 def serving_period(job: Job, stated: Stated) -> str:
-    """The usual time from the begin of a step to that of the next."""
-    times = [time for _, time in timed(the_rank(job, stated), stated.about)]
+    """The usual time from the begin of a step to that of the next, or per token that a request gets."""
+    rank = the_rank(job, stated)
+    found = timed(rank, stated.about)
+    if stated.about.get("per_token") and any(step.tokens > step.requests for step, _ in found):
+        new = emitted(rank)
+        times = [time * step.requests / new[step] for step, time in found if step in new]
+    else:
+        times = [time for _, time in found]
     return close(stated, median(times), 0.01, 1_000.0)
 
 
 @check("serving_tokens")
 def serving_tokens(job: Job, stated: Stated) -> str:
-    """Tokens per second."""
-    found = timed(the_rank(job, stated), stated.about)
-    return close(stated, 1e9 * sum(step.tokens for step, _ in found) / sum(time for _, time in found), 0.01)
+    """Tokens per second; of drafts those that were accepted."""
+    rank = the_rank(job, stated)
+    found, new = timed(rank, stated.about), emitted(rank)
+    made = [(new.get(step, 0) if is_drafted(step) else step.tokens, time) for step, time in found]
+    made = [(tokens, time) for tokens, time in made if tokens]
+    return close(stated, 1e9 * sum(tokens for tokens, _ in made) / sum(time for _, time in made), 0.01)
 
 
 @check("serving_works")
@@ -204,3 +249,38 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
     rank = the_rank(job, stated)
     longest = max(time for _, time in waits(rank))
     return close(stated, (usual(rank) + longest) / 2, 0.01, 1_000.0)
+
+
+def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
+    """When kernels or copies run that are named after transfers of keys and values, or launched in such a
+    call; and when anything else runs."""
+    word = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector", re.IGNORECASE)
+    begins = [
+        each.start for each in rank.events if each.category == "user_annotation" and labelled(each.name)
+    ]
+    calls = [
+        each for each in rank.events
+        if each.category in CALLS and word.search(each.name)
+        and not any(each.start <= begin < each.end for begin in begins)
+    ]  # fmt: skip
+    mine, others = [], []
+    for each in rank.work:
+        call = rank.launch(each)
+        inside = call is not None and any(
+            one.thread == call.thread and one.start <= call.start and call.end <= one.end for one in calls
+        )
+        (mine if inside or word.search(each.name) else others).append(each.window)
+    return union(mine), union(others)
+
+
+@time_of("kv_moved")
+def kv_moved(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Keys and values move."""
+    return rank.within(transfers(rank)[0])
+
+
+@time_of("kv_moved_alone")
+def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
+    """They move, and nothing else runs."""
+    mine, others = transfers(rank)
+    return rank.within([part for window in mine for part in subtract([window], others)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.findings.headline import sentence
-from tests.analysis.serving.servers import Batch, Server
+from tests.analysis.serving.servers import Batch, Server, speculating
 from tests.claims.checking import check_job
 from tests.support import shared_input
 from tests.verdicts.planted.host_program import MS
 
 DECODE = Batch(decodes=32)
-OURS = {"serving_rate", "bubble_between_steps", "decode_behind_prefill"}
+OURS = {"serving_rate", "bubble_between_steps", "decode_behind_prefill", "kv_transfer"}
 
 
 def rows_of(trace: Trace) -> dict[str, dict]:
@@ -56,6 +57,15 @@ def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None
     assert "of it" in rows["serving_rate"]["text"]
 
 
+@pytest.mark.parametrize("around", [False, True])
+def test_a_server_that_verifies_drafts(tmp_path: Path, around: bool) -> None:
+    trace = speculating(around).open(tmp_path)
+    assert not check_job(trace)
+    said = sentence(overview(trace))
+    assert " per token (" in said
+    assert "tokens per second in all" in said
+
+
 def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> None:
     server = Server(schedule_ns=0, read_ns=0)
     for _ in range(12):
@@ -66,6 +76,9 @@ def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> No
     row = rows_of(trace)["bubble_between_steps"]
     assert "is not recorded" in row["text"]
     assert "with_stack=True" in row["suggestion"]
+    assert row["method"] == "analytic"
+    assert row["saving_ns"] == row["cost_ns"]
+    assert "can be saved: scheduled ahead" in row["saving"]
 
 
 def chunked(prompts: int) -> Server:
@@ -111,6 +124,60 @@ def test_nothing_is_said_of_servers_where_there_is_none(name: str) -> None:
     frame = overview(examples.load(name))
     assert not OURS & set(frame["topic"])
     assert not frame["text"].str.contains("times of requests|between steps the device|waiting between").any()
+
+
+CONNECTOR = "/srv/vllm/kv_transfer/nixl_connector.py(210): save_kv_layer"
+
+
+def transferring(name: str, frame: str) -> Server:
+    """A server that moves something on a stream of its own: half of the time beside its own work."""
+    server = Server(schedule_ns=0, read_ns=0)
+    kind, api = ("gpu_memcpy", "cudaMemcpyAsync") if "Mem" in name else ("kernel", "cudaLaunchKernel")
+    for _ in range(12):
+        server.serve(DECODE, kernels=4)
+        server.program._calls += 1
+        with server.program.inside("python_function", frame, **{"Python id": server.program._calls}):
+            server.program.launch(2 * MS, name, stream=20, kind=kind, api=api)
+        server.program.launch(MS, "sample")
+        server.program.synchronise()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [("Memcpy DtoH (Device -> Pinned)", CONNECTOR), ("multi_layer_kv_transfer_kernel", "cache.py(3): save")],
+)
+def test_keys_and_values_that_move_to_another_memory(tmp_path: Path, name: str, frame: str) -> None:
+    server = transferring(name, frame)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["kv_transfer"]
+    assert row["role"] == "aside"
+    (said,) = [each for each in json.loads(row["claims"]) if each["measure"] == "kv_moved_alone"]
+    assert said["value"] == pytest.approx(100 * 11 * MS / sum(server.periods), rel=0.02)
+    assert row["cost_ns"] == pytest.approx(11 * MS, rel=0.02)
+    assert "recording of its own" in row["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        ("Memcpy DtoH (Device -> Pinned)", "/srv/engine/detokenizer.py(31): update"),
+        ("reshape_and_cache_flash_kernel", "f"),
+    ],
+)
+def test_other_copies_are_no_transfers(tmp_path: Path, name: str, frame: str) -> None:
+    assert "kv_transfer" not in rows_of(transferring(name, frame).open(tmp_path))
+
+
+def test_a_loop_that_is_named_after_transfers_is_none(tmp_path: Path) -> None:
+    """A server of one side runs all of its steps in such a function."""
+    server = Server()
+    loop = {"Python id": 10**6}
+    with server.program.inside("python_function", "/srv/kv_transfer/decode.py(7): event_loop", **loop):
+        for _ in range(12):
+            server.serve(DECODE)
+    assert "kv_transfer" not in rows_of(server.open(tmp_path))
 
 
 def test_what_no_recording_holds_is_refused_with_the_servers_own_metric(tmp_path: Path) -> None:
