@@ -30,8 +30,8 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     what annotates them (`module_fqn` of PyTorch 2.15), by the capture of the graph (`Trace.open(...,
     capture=)`, or a capture trace beside the replay), or by structure: which kinds of kernels repeat around
     attention. Structure is refused unless as many writes to the cache as calls of attention, norms and
-    products make up layers that repeat; then the modules tell that launched or captured a kernel, if they
-    were recorded.
+    products make up layers that repeat; then the modules that launched or
+    captured a kernel count, if they were recorded.
 
     Args:
         trace: the job.
