@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS, fitted
-from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of
+from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of, is_apart
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
 from hta_widgets.analysis.evidence.prose import clipped
 from hta_widgets.analysis.evidence.runs import Options
@@ -184,19 +184,30 @@ def _verdict(
             return "No known cause takes a share of the time that stands out."
         lacking = str(unknown["text"]).partition(": ")[0]
         return clipped(f"Where time goes is unknown: {decapitalised(lacking)}.", _VERDICT)
-    said, first = _spent(findings[0], selected[0]), selected[0]
-    working = next((at for at, row in enumerate(selected[: len(findings)]) if row["section"] == VERDICT), 0)
-    if working and not any(row["severity"] == "warning" for row in selected):
-        said = f"{_spent(findings[working], selected[working])}; {said}"
-    if first["section"] in (VERDICT, MEMORY):
-        return clipped(f"{said}.", _VERDICT)
-    saving = findings[0]["saving"]
+    told = list(zip(findings, selected, strict=False))
+    apart = [_spent(finding, row) for finding, row in told if is_apart(row)]
+    rest = [(finding, row) for finding, row in told if not is_apart(row)]
+    if apart and rest:
+        return clipped(f"{'; '.join(apart)}; in the rest, {_answer(rest)}.", _VERDICT)
+    return clipped(f"{'; '.join(apart) or _answer(rest)}.", _VERDICT)
+
+
+def _answer(told: Sequence[tuple[Mapping[str, Any], Row]]) -> str:
+    """The first finding, and what its change saves; what works most of the time leads if nothing warns."""
+    finding, row = told[0]
+    said = _spent(finding, row)
+    working = next((each for each in told if each[1]["section"] == VERDICT), None)
+    if working and working is not told[0] and not any(row["severity"] == "warning" for _, row in told):
+        said = f"{_spent(*working)}; {said}"
+    if row["section"] in (VERDICT, MEMORY):
+        return said
+    saving = finding["saving"]
     if saving["method"] == "none":
-        return clipped(f"{said}; saving not estimated.", _VERDICT)
+        return f"{said}; saving not estimated"
     how = "simulated" if saving["method"] == "replay" else "upper bound"
     if not saving["mid"]["value"]:
-        return clipped(f"{said}; without it nothing is saved now ({how}).", _VERDICT)
-    return clipped(f"{said}; without it {percent(saving['mid']['value'])} less time ({how}).", _VERDICT)
+        return f"{said}; without it nothing is saved now ({how})"
+    return f"{said}; without it {percent(saving['mid']['value'])} less time ({how})"
 
 
 def _spent(finding: Mapping[str, Any], row: Row) -> str:

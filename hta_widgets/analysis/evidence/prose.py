@@ -13,7 +13,17 @@ from typing import Any, Final
 
 from hta_widgets.analysis.evidence.names import cleaned, quoted
 
-__all__ = ["Claims", "clipped", "kind_of", "names_in", "rounded", "same", "sentences", "shares_of"]
+__all__ = [
+    "Claims",
+    "clipped",
+    "full_names_in",
+    "kind_of",
+    "names_in",
+    "rounded",
+    "same",
+    "sentences",
+    "shares_of",
+]
 
 Claims = list[Mapping[str, Any]]
 
@@ -38,18 +48,19 @@ def kind_of(name: str) -> str:
     return "operator" if _OPERATOR.fullmatch(name) else "kernel"
 
 
+def full_names_in(claims: Claims) -> list[str]:
+    """Every name that claims state, in full."""
+    return [name for claim in claims if claim["unit"] == "name" for name in _each(claim["value"])]
+
+
 def names_in(claims: Claims) -> list[str]:
-    """Every name that claims state, in full and as the sentence writes it."""
-    found = []
-    for claim in claims:
-        if claim["unit"] == "name":
-            found += [*_each(claim["value"]), str(claim["shown"])]
-    return found
+    """The same, and as the sentence writes it."""
+    return [*full_names_in(claims), *(str(claim["shown"]) for claim in claims if claim["unit"] == "name")]
 
 
 def shares_of(claims: Claims) -> list[dict[str, Any]]:
     """Whose part of the whole claims state: names, each with its share."""
-    names = [name for claim in claims if claim["unit"] == "name" for name in _each(claim["value"])]
+    names = full_names_in(claims)
     found: dict[str, dict[str, Any]] = {}
     for claim in claims:
         about = [value for value in claim["about"].values() if isinstance(value, str) and value in names]
@@ -129,7 +140,7 @@ def _without(sentence: str, bad: Callable[[int], bool]) -> str:
     first, *others = re.split(r"(?<=[^;]); ", kept)
     if holds(first):
         head, colon, _ = first.partition(": ")
-        if not colon or holds(head):
+        if not colon or holds(head) or not re.search(_MARK, head):
             return ""
         first = head
     said = "; ".join([first, *(other for other in others if not holds(other))])
