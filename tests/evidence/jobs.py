@@ -177,7 +177,7 @@ JOBS: dict[str, Job] = {
     ),
     # several ranks
     "the last of two ranks is late": Job(
-        loop(ranks=2, ahead="half"), ("straggler", "idle_host"), who="ank 1", mended=loop(ahead="half")
+        loop(ranks=2, ahead="half"), ("straggler", "idle_host"), who="ank 1"
     ),
     "the host of one rank is late": Job(
         plays(ranks(EQUAL, EQUAL, Pace(idle_ns=2 * MS), EQUAL)),
