@@ -224,8 +224,10 @@ def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any
     if why:
         return {"method": "none", "unknown_because": clipped(_without_numbers(why), _LONGEST["because"])}
     mid, ns = float(row["saving_pct"]), int(row["saving_ns"])
+    if ns <= 0:  # the change lengthens what it is about: nothing is saved
+        mid = 0.0
     low, high = (
-        mid if _absent(row[name]) or not ns else mid * int(row[name]) / ns
+        mid if _absent(row[name]) or ns <= 0 else mid * int(row[name]) / ns
         for name in ("saving_low_ns", "saving_high_ns")
     )
     return {
