@@ -35,8 +35,8 @@ FOLDERS = [f"traces/{name}" for name in RECORDINGS if (SHARED_TRACES / name).is_
 EVERY = [*EXAMPLES, *SHARED, *FOLDERS]
 EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 SAMPLE = [
-    *EXAMPLES[:3],
-    *random.Random(43).sample(EVERY[len(EXAMPLES) :], min(9, len(EVERY) - len(EXAMPLES))),
+    *EXAMPLES[:2],
+    *random.Random(43).sample(EVERY[len(EXAMPLES) :], min(7, len(EVERY) - len(EXAMPLES))),
 ]
 
 

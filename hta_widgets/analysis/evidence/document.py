@@ -182,7 +182,7 @@ def _verdict(
         unknown = next((row for row in rows if row["severity"] == OPEN and row["role"]), None)
         if unknown is None:
             return "No known cause takes a share of the time that stands out."
-        lacking = str(unknown["text"]).partition(": ")[0]
+        lacking = str(unknown["text"]).partition(": it is unknown")[0]
         return clipped(f"Where time goes is unknown: {decapitalised(lacking)}.", _VERDICT)
     told = list(zip(findings, selected, strict=False))
     apart = [_spent(finding, row) for finding, row in told if is_apart(row)]
