@@ -194,20 +194,23 @@ def _verdict(
 
 def _answer(told: Sequence[tuple[Mapping[str, Any], Row]]) -> str:
     """The first finding, and what its change saves; what works most of the time leads if nothing warns."""
-    finding, row = told[0]
-    said = _spent(finding, row)
     working = next((each for each in told if each[1]["section"] == VERDICT), None)
-    if working and working is not told[0] and not any(row["severity"] == "warning" for _, row in told):
-        said = f"{_spent(*working)}; {said}"
-    if row["section"] in (VERDICT, MEMORY):
-        return said
-    saving = finding["saving"]
+    others = [each for each in told if each[1]["section"] not in (VERDICT, MEMORY)]
+    if not others:
+        return _spent(*told[0])
+    lost = _spent(*others[0]) + _saved(others[0][0]["saving"])
+    if working and not any(row["severity"] == "warning" for _, row in told):
+        return f"{_spent(*working)}; {lost}"
+    return lost
+
+
+def _saved(saving: Mapping[str, Any]) -> str:
     if saving["method"] == "none":
-        return f"{said}; saving not estimated"
+        return "; saving not estimated"
     how = "simulated" if saving["method"] == "replay" else "upper bound"
     if not saving["mid"]["value"]:
-        return f"{said}; without it nothing is saved now ({how})"
-    return f"{said}; without it {percent(saving['mid']['value'])} less time ({how})"
+        return f"; without it nothing is saved now ({how})"
+    return f"; without it {percent(saving['mid']['value'])} less time ({how})"
 
 
 def _spent(finding: Mapping[str, Any], row: Row) -> str:

@@ -55,7 +55,9 @@ def is_apart(row: Row) -> bool:
 
 
 def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
-    """The rows that become findings, in their order: by saving, then by cost, then what devices work on.
+    """The rows that become findings, in their order: by saving, then by cost, then about memory.
+
+    What devices or hosts work on has no saving, and comes last where anything warns.
 
     Parts of a finding, doubts about the class of some work, asides without a cost and what is said of the
     recording as a whole are none; nor is what a veto forbids.
@@ -73,10 +75,14 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
         and not (row["role"] == "aside" and not row["share_pct"])
         and not (row["kind"] in _IDLE and "idle_causes" in forbidden)
     ]
+    warned = any(
+        row["severity"] == "warning" and (row["section"] in (SAVES, UNKNOWN) or is_apart(row))
+        for row in found
+    )
 
     def place(row: Row) -> tuple[int, float, float, str]:
         saving = 0.0 if "savings" in forbidden or _absent(row["saving_pct"]) else float(row["saving_pct"])
-        last = (VERDICT, MEMORY).index(row["section"]) + 1 if row["section"] in (VERDICT, MEMORY) else 0
+        last = 2 if row["section"] == MEMORY else int(row["section"] == VERDICT and warned)
         return last, -saving, -float(row["share_pct"]), str(row["topic"])
 
     return sorted(found, key=place)

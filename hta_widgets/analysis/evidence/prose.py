@@ -32,7 +32,8 @@ _MARK: Final = "[\U000f0000-\U000ffffd]"
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
-_WRITTEN: Final = ("job_evidence",)  # claims whose value is a clause of ours, with numbers of its own
+# claims whose value is a clause of ours, with numbers of its own
+_WRITTEN: Final = ("job_evidence", "several_jobs", "untrusted_replay")
 _SAME: Final = 1e-4
 
 _SOURCE: Final = re.compile(r"\.py\(\d+\)")
@@ -50,12 +51,12 @@ def kind_of(name: str) -> str:
 
 def full_names_in(claims: Claims) -> list[str]:
     """Every name that claims state, in full."""
-    return [name for claim in claims if claim["unit"] == "name" for name in _each(claim["value"])]
+    return [name for claim in claims if _is_name(claim) for name in _each(claim["value"])]
 
 
 def names_in(claims: Claims) -> list[str]:
     """The same, and as the sentence writes it."""
-    return [*full_names_in(claims), *(str(claim["shown"]) for claim in claims if claim["unit"] == "name")]
+    return [*full_names_in(claims), *(str(claim["shown"]) for claim in claims if _is_name(claim))]
 
 
 def shares_of(claims: Claims) -> list[dict[str, Any]]:
@@ -145,6 +146,10 @@ def _without(sentence: str, bad: Callable[[int], bool]) -> str:
         first = head
     said = "; ".join([first, *(other for other in others if not holds(other))])
     return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def _is_name(claim: Mapping[str, Any]) -> bool:
+    return claim["unit"] == "name" and claim["measure"] not in _WRITTEN
 
 
 def _is_number(claim: Mapping[str, Any]) -> bool:
