@@ -10,6 +10,7 @@ from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.found import found_row
 from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import check_writable, text_form_of, write_lines
+from hta_widgets.cli.terminal import printable
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -27,7 +28,8 @@ def run(arguments: Namespace) -> Exit:
     (before, first), (after, second) = (_opened(arguments, path) for path in arguments.paths)
     found_row(before, first, arguments.finding)  # which names the findings that there are
     found = checked(before, after, arguments.finding, (first, second))
-    write_lines(arguments.output, [dumped(found) if form == "json" else found["sentence"]])
+    lines = [found["sentence"], *(f"Doubtful: {doubt}." for doubt in found["doubts"])]
+    write_lines(arguments.output, [dumped(found)] if form == "json" else map(printable, lines))
     return Exit.FINE if found["outcome"] in CONFIRMED else Exit.FOUND
 
 

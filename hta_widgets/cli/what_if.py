@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -36,7 +38,10 @@ def run(arguments: Namespace) -> Exit:
     form = form_of(arguments.format, output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
-    edits += [edit for finding in arguments.findings for edit in _edits_against(trace, scope, finding)]
+    against = [_against(trace, scope, finding) for finding in arguments.findings]
+    edits += [edit for row in against for edit in parse_all(str(row["edits"]))]
+    if scope.ranks is None and not arguments.edits:
+        scope = replace(scope, ranks=_ranks_of(against))
     try:
         frame = what_if(trace, edits, scope, path=arguments.path)
     except ValueError as error:
@@ -65,16 +70,22 @@ def _edits(text: str) -> tuple[Edit, ...]:
         raise UsageError(f"argument --edit: {error}") from None
 
 
-def _edits_against(trace: Trace, scope: Scope, finding: str) -> tuple[Edit, ...]:
-    """The change that was replayed for a finding of the overview.
+def _against(trace: Trace, scope: Scope, finding: str) -> dict[str, Any]:
+    """The finding of the overview, and the change that was replayed for it.
 
     Raises:
         UsageError: nothing of the kind is found, or no change against it is replayed.
     """
-    edits = str(found_row(trace, scope, finding)["edits"])
-    if not edits:
+    row = found_row(trace, scope, finding)
+    if not row["edits"]:
         raise UsageError(f"no change against {finding} is replayed on one rank: name one with --edit")
-    return parse_all(edits)
+    return row
+
+
+def _ranks_of(against: list[dict[str, Any]]) -> tuple[int, ...] | None:
+    """The ranks that the savings of these findings are about; None: all of them."""
+    ranks = {row["saving_rank"] for row in against}
+    return None if any(map(pd.isna, ranks)) else tuple(sorted(map(int, ranks)))
 
 
 def _warn_of_left_out(arguments: Namespace, trace: Trace, scope: Scope) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS, fitted
-from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of
+from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of, is_apart
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
 from hta_widgets.analysis.evidence.prose import clipped, names_in
 from hta_widgets.analysis.evidence.runs import Options
@@ -192,21 +192,35 @@ def _verdict(
         unknown = next((row for row in rows if row["severity"] == OPEN and row["role"]), None)
         if unknown is None:
             return "No known cause takes a share of the time that stands out."
-        lacking = str(unknown["text"]).partition(": ")[0]
+        lacking = str(unknown["text"]).partition(": it is unknown")[0]
         return clipped(f"Where time goes is unknown: {decapitalised(lacking)}.", _VERDICT)
-    said, first = _spent(findings[0], selected[0]), selected[0]
-    working = next((at for at, row in enumerate(selected[: len(findings)]) if row["section"] == VERDICT), 0)
-    if working and not any(row["severity"] == "warning" for row in selected):
-        said = f"{_spent(findings[working], selected[working])}; {said}"
-    if first["section"] in (VERDICT, MEMORY):
-        return clipped(f"{said}.", _VERDICT)
-    saving = findings[0]["saving"]
+    told = list(zip(findings, selected, strict=False))
+    apart = [_spent(finding, row) for finding, row in told if is_apart(row)]
+    rest = [(finding, row) for finding, row in told if not is_apart(row)]
+    if apart and rest:
+        return clipped(f"{'; '.join(apart)}; in the rest, {_answer(rest)}.", _VERDICT)
+    return clipped(f"{'; '.join(apart) or _answer(rest)}.", _VERDICT)
+
+
+def _answer(told: Sequence[tuple[Mapping[str, Any], Row]]) -> str:
+    """The first finding, and what its change saves; what works most of the time leads if nothing warns."""
+    working = next((each for each in told if each[1]["section"] == VERDICT), None)
+    others = [each for each in told if each[1]["section"] not in (VERDICT, MEMORY)]
+    if not others:
+        return _spent(*told[0])
+    lost = _spent(*others[0]) + _saved(others[0][0]["saving"])
+    if working and not any(row["severity"] == "warning" for _, row in told):
+        return f"{_spent(*working)}; {lost}"
+    return lost
+
+
+def _saved(saving: Mapping[str, Any]) -> str:
     if saving["method"] == "none":
-        return clipped(f"{said}; saving not estimated.", _VERDICT)
+        return "; saving not estimated"
     how = "simulated" if saving["method"] == "replay" else "upper bound"
     if not saving["mid"]["value"]:
-        return clipped(f"{said}; without it nothing is saved now ({how}).", _VERDICT)
-    return clipped(f"{said}; without it {percent(saving['mid']['value'])} less time ({how}).", _VERDICT)
+        return f"; without it nothing is saved now ({how})"
+    return f"; without it {percent(saving['mid']['value'])} less time ({how})"
 
 
 def _spent(finding: Mapping[str, Any], row: Row) -> str:

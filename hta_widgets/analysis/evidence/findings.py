@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.evidence.names import cleaned, quoted_in
-from hta_widgets.analysis.evidence.prose import Claims, clipped, names_in, rounded, same, sentences, shares_of
+from hta_widgets.analysis.evidence.names import cleaned, quoted, quoted_in
+from hta_widgets.analysis.evidence.prose import (
+    Claims,
+    clipped,
+    full_names_in,
+    names_in,
+    rounded,
+    same,
+    sentences,
+    shares_of,
+)
 from hta_widgets.analysis.evidence.runs import Options, runs_of
 from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
@@ -24,23 +34,33 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "predicted_saving"]
+__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "is_apart", "predicted_saving"]
 
 Row = Mapping[str, Any]
 
 _MOST_EVENTS: Final = 3
 _MOST_PLACES: Final = 3
+_MOST_NAMES: Final = 2
 _LONGEST: Final = {"claim": 320, "do": 260, "risk": 160, "needs": 120, "wrong_if": 200, "because": 160}
 _DEVICE: Final = ("device events",)
 _UNSURE: Final = "the recorded part is not typical of the job, or the profiler itself takes this time."
 _IDLE: Final = ("idle_breakdown", "idle_gaps", "stream_idle_breakdown")
+_APART: Final = "the recorded work"
+_WHOLES: Final = ("step time", "the time", _APART)
+
+
+def is_apart(row: Row) -> bool:
+    """Whether a row of `overview` is about what was recorded beside the judged time, such as start-up."""
+    return row["section"] == RECORDING and row["role"] == "aside" and bool(row["headline"])
 
 
 def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
-    """The rows that become findings, in the order of `overview`; what devices work on comes last.
+    """The rows that become findings, in the order of `overview`.
+
+    What devices or hosts work on has no saving: it comes after all that warns, and about memory last.
 
     Parts of a finding, doubts about the class of some work, asides without a cost and what is said of the
-    recording are none; nor is what a veto forbids.
+    recording as a whole are none; nor is what a veto forbids.
 
     Args:
         rows: of `overview`.
@@ -49,15 +69,23 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
     found = [
         row
         for row in rows
-        if row["section"] in (SAVES, UNKNOWN, LATER, VERDICT, MEMORY)
+        if (row["section"] in (SAVES, UNKNOWN, LATER, VERDICT, MEMORY) or is_apart(row))
         and not row["part_of"]
         and row["role"] != "doubt"
         and not (row["role"] == "aside" and not row["share_pct"])
         and not (row["kind"] in _IDLE and "idle_causes" in forbidden)
     ]
+    warned = any(
+        row["severity"] == "warning" and (row["section"] in (SAVES, UNKNOWN) or is_apart(row))
+        for row in found
+    )
 
-    last = (VERDICT, MEMORY)
-    return sorted(found, key=lambda row: last.index(row["section"]) + 1 if row["section"] in last else 0)
+    def place(row: Row) -> int:
+        if row["section"] == VERDICT:
+            return 3 if warned else 1
+        return {SAVES: 0, MEMORY: 4}.get(row["section"], 2)
+
+    return sorted(found, key=place)
 
 
 def finding_of(
@@ -100,13 +128,13 @@ def finding_of(
             for value in fields.get(claim["unit"], [])
         )
 
-    said = _sentences([row, *parts], stands)
+    said = _claim(row, parts, cost, stands)
     trust = _trust(saving, level)
     wrong_if = str(row["wrong_if"]) or (_UNSURE if trust != "high" else "")
     finding = {
         "id": str(row["topic"]),
         "rank": None if _absent(row["rank"]) else int(row["rank"]),
-        "claim": said or f"{title(row)}: {cost_in_words(cost)}.",
+        "claim": said,
         "cost": cost,
         "saving": saving,
         "where": where,
@@ -114,21 +142,41 @@ def finding_of(
         "do": _advice([row, *parts]),
         "risk": clipped(str(row["risk"]), _LONGEST["risk"]),
         "needs": clipped(str(row["needs"]), _LONGEST["needs"]),
-        "runs": runs_of(row, events, options, _answers(trace, judged, str(row["kind"]))),
+        "runs": runs_of(
+            row,
+            events,
+            replace(options, scope=()) if is_apart(row) else options,
+            _answers(trace, judged, str(row["kind"])),
+            "savings" not in forbidden,
+        ),
         "trust": trust,
         "wrong_if": clipped(wrong_if, _LONGEST["wrong_if"]),
     }
     return {name: value for name, value in finding.items() if value != "" or name in ("claim", "do")}
 
 
-def _sentences(rows: Sequence[Row], stands: Callable[[Mapping[str, Any]], bool]) -> str:
-    """What the rows state, as far as it fits."""
+def _claim(
+    row: Row, parts: Sequence[Row], cost: Mapping[str, Any], stands: Callable[[Mapping[str, Any]], bool]
+) -> str:
+    """What the rows state, as far as it fits: first what is found, then why."""
     said = ""
-    for row in rows:
+    for each in (row, *parts):
         room = _LONGEST["claim"] - len(said) - 1
-        own = sentences(str(row["text"]), json.loads(row["claims"] or "[]"), stands, room)
+        own = sentences(str(each["text"]), json.loads(each["claims"] or "[]"), stands, room)
+        if each is row and not own:
+            own = _in_short(row, cost)
         said = f"{said} {own}".strip()
     return said
+
+
+def _in_short(row: Row, cost: Mapping[str, Any]) -> str:
+    """What is found, where no sentence about it has only numbers of fields: its title, cost and names."""
+    names = [
+        quoted(name, 62)
+        for name in dict.fromkeys(map(cleaned, full_names_in(json.loads(row["claims"] or "[]"))))
+    ]
+    about = f" ({', '.join(names[:_MOST_NAMES])})" if names else ""
+    return f"{title(row)}: {cost_in_words(cost)}{about}."
 
 
 def _advice(rows: Sequence[Row]) -> str:
@@ -160,7 +208,7 @@ def _cost(row: Row, claims: Claims) -> dict[str, Any]:
         value = None if of_memory is None else int(of_memory["value"])
         return {"value": value, "unit": "B", "of": "memory"}
     of = next((str(claim["of"]) for claim in claims if claim["unit"] == "%" and claim["of"]), "")
-    whole = of if of in ("step time", "the time") else "the time" if _absent(row["steps"]) else "step time"
+    whole = of if of in _WHOLES else "the time" if _absent(row["steps"]) else "step time"
     return {"value": rounded(float(row["share_pct"])), "unit": "%", "of": whole}
 
 
@@ -182,8 +230,10 @@ def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any
     if why:
         return {"method": "none", "unknown_because": clipped(_without_numbers(why), _LONGEST["because"])}
     mid, ns = float(row["saving_pct"]), int(row["saving_ns"])
+    if ns <= 0:  # the change lengthens what it is about: nothing is saved
+        mid = 0.0
     low, high = (
-        mid if _absent(row[name]) or not ns else mid * int(row[name]) / ns
+        mid if _absent(row[name]) or ns <= 0 else mid * int(row[name]) / ns
         for name in ("saving_low_ns", "saving_high_ns")
     )
     return {
@@ -226,7 +276,7 @@ def _events(trace: Trace, judged: Scope, row: Row) -> list[dict[str, Any]]:
     """The event of the row and the longest of its name, the longest first."""
     known = [int(row[name]) for name in ("event_rank", "rank") if not _absent(row[name])]
     ranks = [rank for rank in (*known, *trace.ranks_of(judged)) if rank in trace.ranks]
-    if not ranks or row["section"] == RECORDING:
+    if not ranks or (row["section"] == RECORDING and not is_apart(row)):
         return []
     rank = ranks[0]
     rank_trace = trace.rank(rank)

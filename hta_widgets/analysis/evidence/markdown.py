@@ -69,7 +69,8 @@ def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
     if saving["method"] in _HOW:
         low, mid, high = (percent(saving[name]["value"]) for name in ("low", "mid", "high"))
         interval = "" if low == high else f", {low} to {high}"
-        yield f"- Saving: {mid}{interval} ({_HOW[saving['method']]})."
+        nothing = not saving["mid"]["value"] and not interval
+        yield f"- Saving: {'nothing now' if nothing else mid}{interval} ({_HOW[saving['method']]})."
     else:
         yield f"- Saving: not estimated; {_plain(saving['unknown_because'])}"
     if finding["where"]:

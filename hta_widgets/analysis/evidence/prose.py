@@ -13,7 +13,17 @@ from typing import Any, Final
 
 from hta_widgets.analysis.evidence.names import cleaned, quoted
 
-__all__ = ["Claims", "clipped", "kind_of", "names_in", "rounded", "same", "sentences", "shares_of"]
+__all__ = [
+    "Claims",
+    "clipped",
+    "full_names_in",
+    "kind_of",
+    "names_in",
+    "rounded",
+    "same",
+    "sentences",
+    "shares_of",
+]
 
 Claims = list[Mapping[str, Any]]
 
@@ -22,10 +32,8 @@ _MARK: Final = "[\U000f0000-\U000ffffd]"
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
-_WRITTEN: Final = (
-    "job_evidence",
-    "several_jobs",
-)  # claims whose value is a clause of ours, with numbers of its own
+# claims whose value is a clause of ours, with numbers of its own
+_WRITTEN: Final = ("job_evidence", "several_jobs", "untrusted_replay")
 _SAME: Final = 1e-4
 
 _SOURCE: Final = re.compile(r"\.py\(\d+\)")
@@ -41,18 +49,19 @@ def kind_of(name: str) -> str:
     return "operator" if _OPERATOR.fullmatch(name) else "kernel"
 
 
+def full_names_in(claims: Claims) -> list[str]:
+    """Every name that claims state, in full."""
+    return [name for claim in claims if _is_name(claim) for name in _each(claim["value"])]
+
+
 def names_in(claims: Claims) -> list[str]:
-    """Every name that claims state, in full and as the sentence writes it."""
-    found = []
-    for claim in claims:
-        if claim["unit"] == "name" and claim["measure"] not in _WRITTEN:
-            found += [*_each(claim["value"]), str(claim["shown"])]
-    return found
+    """The same, and as the sentence writes it."""
+    return [*full_names_in(claims), *(str(claim["shown"]) for claim in claims if _is_name(claim))]
 
 
 def shares_of(claims: Claims) -> list[dict[str, Any]]:
     """Whose part of the whole claims state: names, each with its share."""
-    names = [name for claim in claims if claim["unit"] == "name" for name in _each(claim["value"])]
+    names = full_names_in(claims)
     found: dict[str, dict[str, Any]] = {}
     for claim in claims:
         about = [value for value in claim["about"].values() if isinstance(value, str) and value in names]
@@ -132,11 +141,15 @@ def _without(sentence: str, bad: Callable[[int], bool]) -> str:
     first, *others = re.split(r"(?<=[^;]); ", kept)
     if holds(first):
         head, colon, _ = first.partition(": ")
-        if not colon or holds(head):
+        if not colon or holds(head) or not re.search(_MARK, head):
             return ""
         first = head
     said = "; ".join([first, *(other for other in others if not holds(other))])
     return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def _is_name(claim: Mapping[str, Any]) -> bool:
+    return claim["unit"] == "name" and claim["measure"] not in _WRITTEN
 
 
 def _is_number(claim: Mapping[str, Any]) -> bool:

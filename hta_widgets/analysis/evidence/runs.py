@@ -26,7 +26,11 @@ class Options:
 
 
 def runs_of(
-    row: Mapping[str, Any], events: Sequence[Mapping[str, Any]], options: Options, answers: bool
+    row: Mapping[str, Any],
+    events: Sequence[Mapping[str, Any]],
+    options: Options,
+    answers: bool,
+    savings: bool,
 ) -> list[Any]:
     """What to run to see a finding, to try its change, and to look at its longest event.
 
@@ -35,6 +39,7 @@ def runs_of(
         events: the evidence of the finding.
         options: the arguments that select the part of the job.
         answers: whether the analysis behind it has its data.
+        savings: whether its change may be replayed.
     """
     part = [*options.reading, *options.scope]
     runs = []
@@ -42,7 +47,7 @@ def runs_of(
         runs.append(
             _run("analyze", [str(row["kind"])], [*part, "--format", "json"], _ANALYZE, "the rows behind it")
         )
-    if row["edits"]:
+    if row["edits"] and savings:
         change = ["--finding", str(row["topic"])]
         why = "how long the steps take with the change, simulated"
         runs.append(_run("what-if", [], [*change, *part, "--format", "json"], _WHAT_IF, why))

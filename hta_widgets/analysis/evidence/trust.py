@@ -45,8 +45,12 @@ def trust_of(trace: Trace, judged: Scope, verdict: str) -> dict[str, Any]:
 
 def _beside(trace: Trace, judged: Scope) -> str:
     """Why steps beside the judged time are left out; "" where none are."""
-    touching = set(trace.vetoes(scope=judged))
-    beside = [veto for veto in trace.vetoes() if veto not in touching]
+    touching, steps = set(trace.vetoes(scope=judged)), judged.iterations
+    beside = [
+        veto
+        for veto in trace.vetoes()
+        if veto not in touching or (steps is not None and veto.iteration not in (None, *steps))
+    ]
     return _because(trace, beside) if beside else ""
 
 

@@ -18,13 +18,21 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.analysis.findings.waiting import evidence_of
+from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.replay import edits
+from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
+# Experts with a load of more than this, in % of the mean, have more work in the same kernels.
+_MORE_TOKENS_PCT = 110
+_SPREAD = (
+    "Its experts get more tokens than the others' (analyze expert_balance): set a capacity for each expert, "
+    "balance the router, or place the experts another way."
+)
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 # What to try, by a word in the name of the copies; "" for all others.
 _ADVICE = {
@@ -147,6 +155,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         suggestion = (
             "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
         )
+    if _gets_more_tokens(inputs, one.rank):
+        suggestion = _SPREAD
     if too:
         also = Claim("also_slower", tuple(too), "ranks", about={"rank": one.rank})
         text += say(" So do{es} {also}.", es="es" * (len(too) == 1), also=also)
@@ -161,6 +171,16 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         _longest_run(inputs, one.rank, one.name),
         explains=one.rank,
     )
+
+
+def _gets_more_tokens(inputs: Inputs, rank: int) -> bool:
+    """Whether the experts of a rank get more tokens than those of the others: equal launches, more work."""
+    try:
+        balance = expert_balance(inputs.trace, inputs.scope)
+    except MissingDataError:
+        return False
+    own = balance.loc[balance["rank"] == rank, "load_pct"]
+    return len(own) > 0 and bool(own.mean() > _MORE_TOKENS_PCT)
 
 
 def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:

@@ -82,6 +82,7 @@ def decisive(rank_trace: RankTrace, scope: Scope, claim: Claim) -> list[Veto]:
     windows = rank_trace.windows(scope)
     whole = int((windows[:, 1] - windows[:, 0]).sum())
     doubt_of = {step.iteration: step.doubt_ns for step in rank_trace.doubtful_steps}
+    unended = _unended(rank_trace, scope)
     doubt = touched_in_steps = 0
     steps: list[Veto] = []
     for veto in vetoes:
@@ -90,11 +91,28 @@ def decisive(rank_trace: RankTrace, scope: Scope, claim: Claim) -> list[Veto]:
         if veto.iteration is None:
             if touched > _TOUCHED * whole or not whole:
                 return [veto]
+        elif veto.iteration in unended:
+            steps.append(veto)
+            touched_in_steps += unended[veto.iteration]
         elif touched if scope.iterations is None else veto.iteration in scope.iterations:
             steps.append(veto)
             touched_in_steps += touched
             doubt += doubt_of.get(veto.iteration, 0)
     return steps if doubt > OF_STEP * whole or touched_in_steps >= _MOST * whole > 0 else []
+
+
+def _unended(rank_trace: RankTrace, scope: Scope) -> dict[int, int]:
+    """Steps whose first work was lost: where the one before ends, in a scope, is not known; its length."""
+    lacking = {step.iteration for step in rank_trace.doubtful_steps if step.lacks_first}
+    if not lacking or scope.iterations is None:
+        return {}
+    frame = rank_trace.iterations
+    numbers, lengths = frame["iteration"].tolist(), (frame["end_ns"] - frame["start_ns"]).tolist()
+    return {
+        after: length
+        for before, after, length in zip(numbers, numbers[1:], lengths, strict=False)
+        if after in lacking and before in scope.iterations and after not in scope.iterations
+    }
 
 
 def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
