@@ -33,18 +33,6 @@ from typing import Any, Generic, TypeVar
 
 from hta_widgets.interrupts import uninterrupted
 
-__all__ = [
-    "UI_LOCK",
-    "Latest",
-    "Superseded",
-    "Ticket",
-    "checkpoint",
-    "in_forked_child",
-    "start",
-    "submit",
-    "under",
-]
-
 Renewed = TypeVar("Renewed")
 Result = TypeVar("Result")
 Task = tuple[Callable[[], Result], bool]  # what to compute, and whether it is patient

@@ -17,31 +17,6 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-__all__ = [
-    "ColumnFormat",
-    "Unit",
-    "amount",
-    "bandwidth",
-    "brief",
-    "byte_size",
-    "capitalised",
-    "column_format",
-    "counted",
-    "decapitalised",
-    "did_you_mean",
-    "duration",
-    "encodable",
-    "flop_count",
-    "in_words",
-    "percent",
-    "plain",
-    "ranks_in_words",
-    "runs_of",
-    "signed",
-    "significant",
-    "unit_of",
-]
-
 _ABSENT: Final = "–"
 _DECIMALS: Final = 6
 _DIGITS: Final = Context(prec=3, rounding=ROUND_HALF_UP)

@@ -14,8 +14,6 @@ from itertools import takewhile
 
 from hta_widgets.demangling import demangled
 
-__all__ = ["NAME_COLUMNS", "short_kernel_name", "short_kernel_names"]
-
 # Columns of answers that hold names of events: tables show the short ones.
 NAME_COLUMNS = ("name", "operator", "top_operator", "op")
 

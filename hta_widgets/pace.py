@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from time import monotonic
 
-__all__ = ["Pace"]
-
 _SECONDS_BEFORE_A_GUESS = 1.0
 _MINUTES_FROM_SECONDS = 100
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["BACKGROUND", "DARK", "LIGHT", "colour"]
-
 Theme = Literal["light", "dark"]
 
 BACKGROUND: dict[Theme, str] = {"light": "#ffffff", "dark": "#111111"}

@@ -9,8 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Paths", "paths_as", "shorten", "shortener"]
-
 Paths = Literal["short", "full"]
 
 _USER = r"[^\s/\\'\"<>|:,;()\[\]{}]+"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["ISOLATES", "visible"]
-
 # Controls but for tab and line feed, marks of direction, and what takes no room: two names would look alike,
 # or the text after them would run backwards. The joiners U+200C and U+200D stay: words and emoji need them.
 _HIDDEN: Final = (

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["is_left_over", "private_folder", "replacing", "write_whole"]
-
 _number = itertools.count()
 _UNFINISHED = re.compile(r"\.(?P<pid>\d{1,10})(?:\.\d+)?(?:\.tmp)?\Z")
 _LONGEST_NAME = 200  # of the 255 bytes that file systems allow

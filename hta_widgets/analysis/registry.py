@@ -11,8 +11,6 @@ from typing import Final
 
 from hta_widgets.analysis.core.entry import Entries
 
-__all__ = ["ANALYSES", "TABLES"]
-
 ANALYSES: Final = Entries(
     {
         "overview": "findings.overview",

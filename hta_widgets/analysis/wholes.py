@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["coverage_of", "shown_scope", "whole_of"]
-
 # Analyses that answer about the time that findings judge, as the bar and the findings beside them do.
 _OF_JUDGED = frozenset(
     {

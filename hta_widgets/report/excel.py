@@ -17,8 +17,6 @@ from hta_widgets.errors import HtaWidgetsError, MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["SHEETS", "to_excel", "whole_run", "workbook"]
-
 SHEETS = {
     "findings": "overview",
     "steps": "step_times",

@@ -21,8 +21,6 @@ from hta_widgets.report.payload import pack
 from hta_widgets.visible import visible
 from hta_widgets.whole_files import replacing
 
-__all__ = ["Frozen", "Question", "page", "write"]
-
 
 @dataclass(frozen=True)
 class Question:

@@ -13,8 +13,6 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["pack"]
-
 Path = list[str | int]
 
 

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hta_widgets.arrays import Float64
 from hta_widgets.timeline.pack import Packed, shuffled
-
-__all__ = ["pack_counters", "pixels_of"]
-
-Float64 = NDArray[np.float64]
 
 
 def pixels_of(

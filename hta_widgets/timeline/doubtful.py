@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.records.vetoes import Veto
 
-__all__ = ["doubtful"]
-
 _MOST = 5_000
 """The longest ones are sent: of more, a window shows none apart."""
 

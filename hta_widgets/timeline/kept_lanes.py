@@ -33,8 +33,6 @@ from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, seale
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["lanes_of", "pyramid_of"]
-
 _FOLDER: Final = "lanes"
 _PART_OF_BUDGET: Final = 0.2
 _SLICES: Final = ("start", "dur", "kind", "event_id")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hta_widgets.arrays import Int32
 from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ import pandas as pd
 from hta_widgets.timeline.lanes import Lanes
 from hta_widgets.timeline.tracks import KINDS, Track
 
-__all__ = ["GROUPINGS", "LaneChoice", "lane_table"]
-
 Grouping = Literal["rank", "process", "lane"]
 GROUPINGS: tuple[Grouping, ...] = ("rank", "process", "lane")
 _COLUMNS = {

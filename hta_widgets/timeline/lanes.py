@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.timeline.kinds import Kinds, KindTable
 from hta_widgets.timeline.tracks import Track, tracks_of
@@ -26,9 +27,6 @@ from hta_widgets.trace.ordering import grouped, order_in_groups
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

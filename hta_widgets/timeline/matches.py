@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hta_widgets.timeline.kinds import Kinds
 from hta_widgets.timeline.lanes import Lanes
 
-__all__ = ["Matches", "matching_kinds"]
-
 
 def matching_kinds(kinds: Kinds, names: Sequence[str], query: str) -> NDArray[np.bool_]:
     """Per kind: whether its name is one of `names` and contains `query`, ignoring case. Empty means any."""

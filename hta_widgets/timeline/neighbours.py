@@ -9,8 +9,6 @@ import numpy as np
 
 from hta_widgets.timeline.lanes import Lanes
 
-__all__ = ["gap_at", "relative", "same_kind", "shortest_gap"]
-
 
 def relative(lanes: Lanes, position: int, to: Literal["parent", "child"]) -> int:
     """Position of the innermost slice around this one on its track, or of the first one inside it; or -1."""

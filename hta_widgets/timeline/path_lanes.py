@@ -6,17 +6,13 @@ import zlib
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hta_widgets.arrays import Int64
 from hta_widgets.timeline.lanes import Lanes
 from hta_widgets.timeline.pack import Packed, shuffled
 
-__all__ = ["lanes_of_path", "pack_path"]
-
 _WAITS = ("launch_delay", "kernel_kernel", "dependency")  # segments in which their event has not begun yet
 _UNRECORDED = "host"  # segments in which a thread did something that is not recorded
-
-Int64 = NDArray[np.int64]
 
 
 def lanes_of_path(lanes: Lanes, frame: pd.DataFrame) -> tuple[Int64, Int64]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = NDArray[np.int64]
 
 TrackKind = Literal["stream", "sync", "annotation", "thread"]
 KINDS: tuple[TrackKind, ...] = ("stream", "sync", "annotation", "thread")

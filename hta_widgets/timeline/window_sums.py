@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.arrays import Int64
 from hta_widgets.timeline.lanes import Lanes
-
-__all__ = ["window_sums"]
-
-Int64 = NDArray[np.int64]
 
 _NAMED = 3
 

@@ -9,8 +9,6 @@ from typing import Any
 from hta_widgets.formatting import counted, ranks_in_words
 from hta_widgets.trace.one_job import world_size
 
-__all__ = ["Absent", "absent_ranks"]
-
 _NAMED = 4  # more than these are counted
 
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["Accelerator", "accelerator_in"]
-
 
 @dataclass(frozen=True)
 class Accelerator:

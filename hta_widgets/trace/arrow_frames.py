@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from hta_widgets.trace.reader.sealed import DamagedFileError
 
-__all__ = ["UNREADABLE", "from_arrow", "joined_from_arrow", "to_arrow"]
-
 # What reading a frame from a file raises, whatever was done to the file.
 UNREADABLE = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
 # Of a smaller frame, and of a job there are thousands, more than half of the time would be that of threads.

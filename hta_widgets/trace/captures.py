@@ -11,8 +11,6 @@ from typing import Any
 from hta_widgets.errors import TraceNotFoundError
 from hta_widgets.trace.reader.file_names import TraceFile, rank_in_name
 
-__all__ = ["captures_beside", "given_captures", "of_rank"]
-
 # What engines name them: graph_capture_rank_0.*.json.gz (vLLM), bs_32_rank0.json.gz (SGLang), and folders.
 _NAMED = re.compile(r"capture|^bs_\d+_", re.IGNORECASE)
 _TRACE = re.compile(r"\.json(?:\.gz|\.zst)?$")

@@ -11,8 +11,6 @@ import numpy as np
 
 from hta_widgets.formatting import duration
 
-__all__ = ["Measured", "measured"]
-
 # Fewer prove nothing, and clocks of hosts that are set over the network differ by less than this.
 _LEAST_MEETINGS = 3
 LEAST_NS = 100_000

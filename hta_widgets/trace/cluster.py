@@ -18,18 +18,6 @@ from typing import Any
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import ClusterError
 
-__all__ = [
-    "in_words",
-    "largest_worker",
-    "mapped",
-    "packed",
-    "places",
-    "results",
-    "submitted",
-    "threads_of",
-    "unpacked",
-]
-
 _POLL_SECONDS = 0.1
 _RECONNECTING_SECONDS = 5.0
 _START_AGAIN = "Start the cluster again and open the trace with its new client."

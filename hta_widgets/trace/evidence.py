@@ -12,14 +12,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Bool
 from hta_widgets.trace.classify import EventClass, category_of, classify
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.stated import MOST_RANKS
 from hta_widgets.trace.reader.table import EventTable
-
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["PROGRAM", "Evidence", "Graphs", "evidence_of"]
 
 Graphs = Literal["", "capture", "replay"]
 

@@ -52,8 +52,6 @@ from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.roles import settle, without_foreign
 from hta_widgets.trace.slices import Slices
 
-__all__ = ["FarTrace"]
-
 Progress = Callable[[float, int, str], None]
 
 # Beside columns, a rank holds what follows from them.

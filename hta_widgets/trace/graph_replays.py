@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Replays", "replays_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 # A graph that is known by its number always runs the same, but for a few conditional nodes.

@@ -15,10 +15,6 @@ from hta_widgets.trace.health_finding import Finding
 from hta_widgets.trace.health_of_records import record_findings
 from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "COLUMNS", "Finding", "findings_in", "health_frame", "rank_findings",
-]  # fmt: skip
-
 COLUMNS = {
     "rank": "Int64",
     "severity": "str",

@@ -17,8 +17,6 @@ from hta_widgets.trace.records.marks import Mark
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["record_findings"]
-
 _KINDS = {
     Mark.NO_TIME: "carry no usable time",
     Mark.EARLY_START: "start before their launch, or before the work ahead of them in their queue ended",

@@ -20,26 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = [
-    "BEHIND_SHARE",
-    "EARLIER_SHARE",
-    "MISSED_SHARE",
-    "Clock",
-    "clock_of_job",
-    "contradicted",
-    "host_windows",
-    "membership_windows",
-    "retimed",
-    "tiled",
-    "timed",
-    "without_beginning",
-]
-
-Int64 = npt.NDArray[np.int64]
 Clock = Literal["host", "device"]
 
 # The device times the iterations if more than this share of their work runs outside the host's own window of

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
 from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scope, serving_step
 
-Int64 = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 COLUMNS = {

@@ -12,8 +12,6 @@ from hta_widgets.trace.health import Finding
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.ranks import Assigned
 
-__all__ = ["job_findings", "memory_findings", "number_findings", "rule_findings", "unlike_findings"]
-
 
 def job_findings(
     failed: Mapping[str, Exception], skipped: Mapping[str, str], notes: Iterable[str], clock: Clock

@@ -10,8 +10,6 @@ from hta_widgets.trace.rank_events import Header
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["summary_of"]
-
 
 def summary_of(trace: Trace, headers: Sequence[Header]) -> dict[str, Any]:
     """As `Trace.summary`; `headers` are those of its ranks."""

@@ -17,8 +17,6 @@ from hta_widgets.trace.kept_links import TRACE_CODE, code_of
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
-__all__ = ["file_of", "read", "read_all", "write"]
-
 _FOLDER: Final = "iterations"
 _LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
 _PART_OF_BUDGET: Final = 0.02

@@ -19,8 +19,6 @@ import pyarrow as pa
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
-__all__ = ["BYTES", "TRACE_CODE", "Links", "code_of", "file_of", "read", "write"]
-
 BYTES: Final = 14
 """What is kept of a slice."""
 

@@ -22,8 +22,6 @@ from hta_widgets.trace.reader.sealed import read_sealed, sealed
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["is_kept", "kept_of_job"]
-
 _FOLDER: Final = "jobs"
 # of fewer, and of fewer slices, all is found before a file is written
 _LEAST_RANKS: Final = 16

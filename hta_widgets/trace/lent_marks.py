@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["is_announced", "lent_marks"]
-
 # A step that lies in the recording of the other rank by less than the first share is none of it; by less than
 # the second it was cut.
 _LEAST_SHARE = 0.5

@@ -5,17 +5,12 @@ call was not recorded has no launch and is counted in the trace's health.
 """
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Bool, Int16, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import order_of_nesting
 from hta_widgets.trace.reader.schema import NULL
-
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def launches(

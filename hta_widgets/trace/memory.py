@@ -23,8 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-__all__ = ["Memory", "bytes_of", "default_limit", "parse_bytes"]
-
 # What other programs, the notebook and answers about the whole job leave of the machine's memory.
 _SHARE_OF_MACHINE = 0.5
 _WHERE_UNKNOWN = 8 << 30

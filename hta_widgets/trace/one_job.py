@@ -12,8 +12,6 @@ from typing import Any
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.stated import whole_number
 
-__all__ = ["device_names", "several_jobs", "unrelated", "why_several_jobs", "world_size"]
-
 # Ranks of one job run the same program. Stages of a pipeline share more than half of the names of their
 # device work; unrelated models less than a quarter.
 _SHARED_NAMES = 0.25

@@ -10,8 +10,6 @@ from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatErr
 from hta_widgets.trace.memory import parse_bytes
 from hta_widgets.trace.reader.cache import Cache, cache_folder
 
-__all__ = ["no_trace", "why_no_limit"]
-
 
 def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, str]) -> HtaWidgetsError:
     """The error of an opening in which no file could be read."""

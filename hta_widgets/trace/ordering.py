@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.integer[Any]]
 
 _LANES = 1 << 16  # of more lanes a table would be larger than the caches

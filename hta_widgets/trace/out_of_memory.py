@@ -9,8 +9,6 @@ import numpy as np
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["NAME", "FailedAllocation", "failed_allocations"]
-
 NAME = "[OutOfMemory]"
 
 

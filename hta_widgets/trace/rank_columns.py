@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_events import RankEvents
@@ -21,11 +22,6 @@ from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.slices import Slices
 
-__all__ = ["RankColumns"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 Made = TypeVar("Made")
 
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")

@@ -38,8 +38,6 @@ from hta_widgets.trace.slices import Slices, find_slices
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
-
 Part = TypeVar("Part")
 
 # Changes with what a header holds, and with what is marked of the records.

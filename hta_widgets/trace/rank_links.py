@@ -6,19 +6,15 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int16, Int32, Int64
 from hta_widgets.trace import kept_links, links
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import unique
-from hta_widgets.trace.rank_columns import Int32, Int64, RankColumns
+from hta_widgets.trace.rank_columns import RankColumns
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.work import launching
-
-__all__ = ["RankLinks"]
-
-Int16 = npt.NDArray[np.int16]
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
 # nest apart.

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
@@ -34,7 +35,6 @@ from hta_widgets.trace.iteration_clock import (
 )
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import among
-from hta_widgets.trace.rank_columns import Bool, Int32, Int64
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_links import RankLinks
 from hta_widgets.trace.reader.schema import NULL

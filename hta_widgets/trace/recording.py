@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.records.losses import Losses
 
-__all__ = ["Kind", "Recording", "recording_of"]
-
 Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
 
 # Backward operators and optimizers on the host; where only kernels are recorded, those of a backward pass.

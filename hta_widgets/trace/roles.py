@@ -23,8 +23,6 @@ from hta_widgets.trace.reader.file_names import TraceFile, last_part, rank_in_na
 from hta_widgets.trace.reader.ranks import Assigned, assign_ranks, stated_rank
 from hta_widgets.trace.several_recordings import recordings_of, spans_of, worker_of
 
-__all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle", "without_foreign"]
-
 FILES = {"file": "str", "taken_as": "str", "rank": "Int64", "recording": "str", "reason": "str"}
 """Columns of `Trace.files`, and their dtypes."""
 FileRow = tuple[str, str, int | None, str, str]

@@ -18,8 +18,6 @@ from hta_widgets.trace.reader.ranks import stated_rank
 from hta_widgets.trace.reader.recordings import Recordings, nearest_times
 from hta_widgets.trace.reader.stated import whole_number
 
-__all__ = ["recordings_of", "spans_of", "worker_of"]
-
 _TIMES = "the times at which they were recorded"
 _ENOUGH_NAMES = 8
 """With fewer kernels two programs share few by chance."""

@@ -8,17 +8,14 @@ function that speaks of exchange. It keeps its class; who knows better adds a ru
 import re
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass, own_name
 from hta_widgets.trace.ordering import distinct, unique
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 COLUMNS = {"name": "str", "stream": "int64", "count": "int64", "dur_ns": "int64", "why": "str"}
 # Made once: most ranks have none, and a job may have a thousand.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Trust", "forbidden", "trust_in"]
-
 Level = Literal["full", "notes", "limited"]
 
 _WITHHELD: Final[dict[Claim, str]] = {

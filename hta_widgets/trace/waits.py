@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import launches
 from hta_widgets.trace.ordering import rows_with
@@ -18,19 +18,6 @@ from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-
-__all__ = [
-    "Waits",
-    "named_rows",
-    "recorded_waits",
-    "stream_waits",
-    "sync_calls",
-    "sync_links",
-    "wait_sources",
-]
 
 STREAM_WAIT, EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = (
     "Stream Wait Event",

@@ -16,8 +16,6 @@ from hta_widgets.formatting import did_you_mean
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["cached_analysis", "cached_comparison", "check_kind"]
-
 _ANSWERS_PER_TRACE = 64
 
 

@@ -12,8 +12,6 @@ from hta_widgets.widgets.part import Part, variable_name
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Flags, Focus, Gap, Integers, Names, Selection, Window
 
-__all__ = ["Breadcrumb"]
-
 
 class Breadcrumb(Part):
     """The selection clause by clause, with a search for event names, undo, redo and "Copy code".

@@ -20,8 +20,6 @@ from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.table_order import outliers_first
 
-__all__ = ["BreakdownPanel"]
-
 
 @dataclass(frozen=True)
 class _Answer(PanelState):

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-__all__ = ["CellThread", "marimo"]
-
 _POLL_SECONDS = 1.0
 
 Job = Callable[[], None]

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-__all__ = ["COLUMNS", "changed_lines"]
-
 COLUMNS = (
     "run", "change", "kind", "line", "before_ns", "after_ns", "change_ns", "low_ns", "high_ns",
     "change_pct", "verdict", "before_count", "after_count", "change_count", "mean_ns", "total_ns",

@@ -10,18 +10,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import UI_LOCK, checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
-
-__all__ = ["Chosen", "chosen_frame", "chosen_in_runs", "chosen_rows"]
-
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from typing import Any
 
 from hta_widgets.widgets.part import variable_name
 
-__all__ = ["explorer_code"]
-
 _LINE = 88
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.widgets.event_columns import KNOWN_COLUMNS, Numbers, Texts, Values, is_text, read
 
-__all__ = ["Filters", "checked", "distribution", "expression", "passing"]
-
 Range: TypeAlias = tuple[float | None, float | None]
 # (column, a text that its values hold, or the least and the greatest value), by column
 Filters: TypeAlias = tuple[tuple[str, str | Range], ...]

@@ -24,8 +24,6 @@ from hta_widgets.widgets.part import describe
 from hta_widgets.widgets.runs import Selections, distinct, opened, selections_of
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["SELECTED", "ComparisonPanel", "known_comparison"]
-
 SELECTED = ["ranks", "iterations", "window", "streams"]  # traits of a selection that comparisons follow
 _SEVERITIES = {"doubt": "warning", "refuse": "error"}
 

@@ -10,8 +10,6 @@ from hta_widgets.timeline import Lanes, Packed, pack_counters
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.stream_lanes import lanes_of_streams
 
-__all__ = ["CounterQuestions"]
-
 _MOST_COUNTERS: Final = 256  # in one request
 _MOST_PIXELS: Final = 65_536
 

@@ -43,8 +43,6 @@ from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["DiffViewer"]
-
 # The timelines are below the panels that show what changed, and above those on the runs themselves.
 _AFTER_TIMELINES = ("training_strategy", "comparability")
 _TIMELINE_PIXELS = {2: 280}

@@ -14,25 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 from hta_widgets.trace.records.marks import Mark
-
-__all__ = [
-    "DEFAULT_COLUMNS",
-    "KNOWN_COLUMNS",
-    "NATURAL",
-    "Numbers",
-    "Texts",
-    "available_columns",
-    "is_text",
-    "read",
-]
-
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 DEFAULT_COLUMNS = (
     "rank", "name", "event_class", "track", "start_ns", "dur_ns", "iteration", "correlation",

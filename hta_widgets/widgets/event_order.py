@@ -14,17 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_rows
 from hta_widgets.widgets.column_filters import Filters, distribution, passing
 from hta_widgets.widgets.event_columns import NATURAL, Numbers, Texts, Values, read
-
-__all__ = ["EventList", "sorting", "stable_order"]
-
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
-Bool = NDArray[np.bool_]
 
 _ORDERS = 4  # remembered per list
 _COLUMNS = 64

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import pandas as pd
 import traitlets as t
 
+from hta_widgets.arrays import Int32
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
@@ -21,14 +22,12 @@ from hta_widgets.widgets.event_columns import (
     available_columns,
     is_text,
 )
-from hta_widgets.widgets.event_order import EventList, Int32, sorting
+from hta_widgets.widgets.event_order import EventList, sorting
 from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.part import variable_name
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.table_codec import encode
-
-__all__ = ["EventsTable"]
 
 MOST_ROWS = 1000  # of a page
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 from hta_widgets.engine import checkpoint
 from hta_widgets.widgets.rpc import rpc_method
 
-__all__ = ["CHUNK_BYTES", "FORMATS", "Downloads", "as_bytes"]
-
 FORMATS = ("csv", "parquet")
 # What fits into one message to the browser.
 CHUNK_BYTES = 900_000

@@ -14,8 +14,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 
-__all__ = ["first_lanes"]
-
 _ALL = 32  # of so many ranks the lanes can be scrolled through
 _OUTLIERS, _USUAL = 6, 2
 _KIND = "temporal_breakdown"

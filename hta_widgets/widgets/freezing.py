@@ -20,8 +20,6 @@ from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
 from hta_widgets.widgets.events_table import MOST_ROWS
 from hta_widgets.widgets.part import Part
 
-__all__ = ["SAVED_EVENTS", "SETTLED_WITHIN_SECONDS", "freeze", "rewritten", "settle"]
-
 SAVED_EVENTS = 20_000  # rows of an events table
 TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
 _SHARPEST_PIXELS = 1 << 14

@@ -10,8 +10,6 @@ import traitlets as t
 
 from hta_widgets.engine import UI_LOCK
 
-__all__ = ["History"]
-
 KEPT = 100
 
 State = dict[str, Any]

@@ -39,8 +39,6 @@ from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Gap, Integers, Selection, Window
 from hta_widgets.widgets.table_codec import Table, encode
 
-__all__ = ["Inspector"]
-
 MOST_RANKS = 8  # whose statistics of a window are shown
 MOST_ROWS = 100
 

@@ -25,15 +25,6 @@ from hta_widgets.formatting import (
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.widgets.step_content import difference_content
 
-__all__ = [
-    "area_content",
-    "event_content",
-    "gap_content",
-    "host_steps_content",
-    "nothing_content",
-    "steps_content",
-]
-
 Piece = str | dict[str, Any]
 Content = dict[str, Any]
 

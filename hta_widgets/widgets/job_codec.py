@@ -14,8 +14,6 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.culprits import NOBODY
 
-__all__ = ["CELL_PARTS", "MOST_CELLS", "MOST_PAIRS", "Packed", "packed_cells", "packed_pairs"]
-
 MOST_CELLS, MOST_PAIRS = 60_000, 80_000
 
 CELL_PARTS = {

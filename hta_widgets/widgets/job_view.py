@@ -29,8 +29,6 @@ from hta_widgets.widgets.runtime import JOB_BUNDLE
 from hta_widgets.widgets.selection import Integers, Selection
 from hta_widgets.widgets.table_codec import Table, encode
 
-__all__ = ["JobView"]
-
 Picture = Literal["ranks", "iterations", "waits", "slowdown"]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from hta_widgets.engine import Latest
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["LineHighlight", "Names"]
-
 Names = dict[str, tuple[str, ...]]
 
 

@@ -17,8 +17,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["Loading", "LoadingCancelledError", "open_all", "read_ahead"]
-
 Loaded = TypeVar("Loaded")
 Progress = Callable[[float, int, str], None]
 

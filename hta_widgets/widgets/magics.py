@@ -13,8 +13,6 @@ from IPython.core.error import UsageError
 
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
-__all__ = ["register"]
-
 _PROFILER = "profiler"
 _NO_TORCH = (
     "%%profile_trace needs PyTorch, which is not installed in this kernel. "

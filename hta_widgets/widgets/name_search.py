@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["names_containing"]
-
 _MOST = 8
 
 

@@ -12,8 +12,6 @@ from hta_widgets.analysis.job.parts import PARTS
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["notable_ranks"]
-
 _CULPRITS, _BESIDES = 6, 2
 # A rank that costs less than this part of what the worst costs, or causes less of all waiting, has no row of
 # its own, and neither has one that waits hardly longer than others do.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Note", "notes_on"]
-
 _MOST = 5
 
 # Panels that compare ranks: with a single one selected they have nothing to say.

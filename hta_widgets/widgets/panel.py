@@ -23,8 +23,6 @@ from hta_widgets.widgets.table_codec import Table, encode
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["SHOWN_ROWS", "Panel", "PanelState"]
-
 # A page cannot lay out a million rows; the frame in Python has them all.
 SHOWN_ROWS = 500
 

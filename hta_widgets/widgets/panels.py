@@ -15,8 +15,6 @@ from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["PanelKinds", "available_panels", "kinds_of", "known_panel", "make_panel"]
-
 Expression = Callable[[], str]
 Entry = dict[str, Any]
 

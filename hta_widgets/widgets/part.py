@@ -23,9 +23,6 @@ from hta_widgets.widgets.rpc import RpcHandler, answer_while_cells_run
 from hta_widgets.widgets.runtime import BUNDLE, STUB, runtime
 from hta_widgets.widgets.selection import Guarded, Selection
 
-__all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
-
-
 _log = logging.getLogger(__name__)
 
 

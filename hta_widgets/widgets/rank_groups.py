@@ -12,8 +12,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 
-__all__ = ["rank_groups"]
-
 _KNOWN = ("data", "pipeline", "tensor", "context", "expert")
 
 

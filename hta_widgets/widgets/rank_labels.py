@@ -11,8 +11,6 @@ from hta_widgets.trace.model import Trace
 if TYPE_CHECKING:
     from hta_widgets.analysis.parallelism.coordinates import Coordinates
 
-__all__ = ["lane_labels", "rank_options"]
-
 
 def lane_labels(trace: Trace, ranks: Iterable[int]) -> dict[int, str]:
     """The label of each rank above its lanes: `5 · stage 1, replica 0`."""

@@ -8,8 +8,6 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.trace.class_rules import function_pattern
 from hta_widgets.trace.model import IterationClock, Trace
 
-__all__ = ["communication_rules", "read"]
-
 _READINGS = 3  # a trace keeps those that were chosen last, with their answers
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["FIRST", "first_panels", "unanswered"]
-
 FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_counts")
 _MOST = 2
 

@@ -12,8 +12,6 @@ from hta_widgets.widgets.freezing import freeze, rewritten, settle
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import REPORT_BUNDLES, bundle
 
-__all__ = ["Placed", "diff_page", "explorer_page", "what_if_page"]
-
 Placed = tuple[str, Part, str]
 Cut = Callable[[str], str]
 

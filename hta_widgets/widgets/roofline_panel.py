@@ -15,8 +15,6 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.panel import PanelState
 
-__all__ = ["PeaksByDevice", "RooflinePanel"]
-
 Device = dict[str, Any]
 
 

@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 
 from hta_widgets.engine import UI_LOCK, Superseded, Ticket, checkpoint, submit
 
-__all__ = ["RpcHandler", "answer_while_cells_run", "rpc_method"]
-
 Buffer = bytes | bytearray | memoryview
 Method = TypeVar("Method", bound=Callable[..., Any])
 

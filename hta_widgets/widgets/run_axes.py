@@ -10,21 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.compare.anchors import anchors, counterpart
 from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.runs import Runs
 
-__all__ = ["Anchors", "RunAxes"]
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 Event = tuple[int, int]
 
 FAR = 1e18  # ns, beyond any trace

@@ -12,8 +12,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import as_selection, as_trace, variable_name
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["Runs", "Selections", "default_names", "distinct", "named", "opened", "selections_of"]
-
 Runs = Mapping[str, Trace]
 Selections = Mapping[str, "Selection | dict[str, Any]"]
 

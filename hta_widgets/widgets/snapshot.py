@@ -34,8 +34,6 @@ from hta_widgets.widgets.story import Story
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from hta_widgets.widgets.what_if import WhatIf
 
-__all__ = ["compared_picture", "picture"]
-
 _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
 _HOST = (("Host", "host"),)
 _ALL = "the whole job"

@@ -31,8 +31,6 @@ from hta_widgets.widgets.selection import Selection
 if TYPE_CHECKING:
     from hta_widgets.charts.svg import Picture
 
-__all__ = ["Pictured", "StaticPreview", "origin"]
-
 _log = logging.getLogger(__name__)
 
 REST_SECONDS = 2.0  # a change that is followed by another one within this time is not drawn

@@ -8,8 +8,6 @@ from hta_widgets.analysis.idle.split import SERIES
 from hta_widgets.analysis.inspect.step_difference import StepDifference
 from hta_widgets.kernel_names import short_kernel_name
 
-__all__ = ["difference_content"]
-
 _CLASSES = {"memory_copy": "memory", "memory_set": "memory"}
 
 

@@ -20,8 +20,6 @@ from hta_widgets.widgets.selection import Focus
 from hta_widgets.widgets.step_content import difference_content
 from hta_widgets.widgets.table_codec import Table, encode
 
-__all__ = ["StepsPanel"]
-
 MOST_STEPS: Final = 256
 """Rows that are drawn; of more, those that differ most from the median."""
 

@@ -17,8 +17,6 @@ from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.selection import Integers, Selection, Window
 
-__all__ = ["Story"]
-
 
 class Story(Computed):
     """What to change first, why, and what it saves: `analysis.findings.story` of the selection.

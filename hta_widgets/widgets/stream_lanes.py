@@ -7,8 +7,6 @@ import numpy as np
 from hta_widgets.timeline import Lanes
 from hta_widgets.trace.model import Trace
 
-__all__ = ["lane_of_stream", "lanes_of_streams", "stream_of"]
-
 
 def stream_of(lanes: Lanes, trace: Trace, lane: int) -> tuple[int, int] | None:
     """The rank and the stream whose slices lie on a lane; None if there is no such lane."""

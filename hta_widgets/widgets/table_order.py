@@ -12,8 +12,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 
-__all__ = ["outliers_first", "ranks_that_stand_out"]
-
 _MANY = 32
 _KIND = "temporal_breakdown"
 

@@ -36,8 +36,6 @@ from hta_widgets.widgets.counter_questions import CounterQuestions
 from hta_widgets.widgets.rank_labels import lane_labels
 from hta_widgets.widgets.timeline_questions import Questions
 
-__all__ = ["Content", "recorded_content", "replayed_content"]
-
 Window = tuple[int, int]
 
 

@@ -30,8 +30,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 
-__all__ = ["Questions", "slice_payload"]
-
 _SEARCHES = 4
 _MOST_BINS = 4096
 _MOST_LISTED = 1000

@@ -39,8 +39,6 @@ from hta_widgets.widgets.stream_lanes import lane_of_stream, stream_of
 from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
 from hta_widgets.widgets.timeline_questions import slice_payload
 
-__all__ = ["CLIENT_SLICES", "TimelineScrubber"]
-
 CLIENT_SLICES = 1_500_000
 WINDOWS_KEPT = 8  # answers kept while the browser fetches their further chunks
 MAX_PIXELS = 65_536

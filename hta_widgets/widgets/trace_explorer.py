@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.story import Story
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
-__all__ = ["TraceExplorer"]
-
 _SHARED_WITHIN_SECONDS = 60.0  # by a click in the browser
 
 

@@ -41,8 +41,6 @@ from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, settings_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["WhatIf"]
-
 
 _SAVINGS = Savings("edits", "alone_ns", "next_ns", "together_ns", "before_ns", "time_class")
 _SPEEDS = ("host", "kernels")

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["PARTS", "Replayed", "packed_graph", "pictured", "replayed", "sentence"]
-
 MOST_NODES = 500_000
 """A larger graph stays in Python: the browser would answer too slowly."""
 

@@ -13,20 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.passes import PINNED
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of", "settings_of", "time_class"]
 
 _CLASSES = {
     **dict.fromkeys(("host", "launches", "allocator", "without", "pauses", "graphs"), "host"),

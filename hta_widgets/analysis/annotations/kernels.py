@@ -15,6 +15,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.analysis.kernels.moments import moments
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "annotated_kernels", "annotation_totals", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 _COLUMNS = [
     "rank", "event_id", "name", "event_class", "stream", "start_ns", "dur_ns",
     "annotation", "annotation_id", "source",

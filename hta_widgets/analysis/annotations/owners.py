@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.annotations.regions import annotations_of
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import device_work_of
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Owners", "owners"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Owners:

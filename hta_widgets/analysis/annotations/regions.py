@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, moments
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "ANALYSIS",
-    "Annotations",
-    "Side",
-    "annotation_moments",
-    "annotations_of",
-    "require_annotations",
-    "sentence",
-    "user_annotations",
-]
-
-Int64 = npt.NDArray[np.int64]
 Side = Literal["gpu", "cpu"]
 _REMEDY = {
     "gpu": "Mark regions with torch.profiler.record_function (or step() of the profiler) and record with "

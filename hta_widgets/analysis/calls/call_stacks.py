@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
@@ -14,6 +13,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.serving.roles import replayed_roles
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Flame
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -23,11 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "HOST_TIME", "KERNEL_TIME", "call_stacks", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _COLUMNS = {
     "rank": np.int64,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "RANGE_CATEGORY", "cupti_counters", "sentence"]
-
 RANGE_CATEGORY = "cuda_profiler_range"
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["ANALYSIS", "frequent_sequences"]
-
 
 def frequent_sequences(
     trace: Trace,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.call_stacks import HOST_TIME, KERNEL_TIME, call_stacks
@@ -21,12 +20,9 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "OUTSIDE", "module_stacks", "sentence"]
-
 OUTSIDE = "(outside modules)"
 
 _SUMS = ("count", "host_ns", "host_self_ns", "kernels", "device_ns")
-Int64 = npt.NDArray[np.int64]
 
 
 def module_stacks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:

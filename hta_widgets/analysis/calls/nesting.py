@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int8, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import Integers, grouped, order_of_nesting
-
-__all__ = ["nest"]
-
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def nest(

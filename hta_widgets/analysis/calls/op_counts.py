@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.sums import exact_sums
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, percent
 from hta_widgets.jit import kernel
@@ -19,8 +20,6 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 Device = Literal["all", "cpu", "gpu"]
 
 COLUMNS = {

@@ -9,19 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.tree import CallTree
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["CallPaths", "add_to_callers", "sums"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 class CallPaths:

@@ -6,22 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.stacks import PREFIX, stacks
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Bool, Int8, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import rows_with
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["PHASES", "Phases", "phases"]
-
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 PHASES: Final = ("forward", "backward", "optimizer", "other")
 _OPTIMIZER = re.compile(r"^Optimizer\.")

@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.analysis.launches.op_kernels import sequence_numbers
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import counted, duration
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Roots", "kernel_sequences", "sentence", "sequence_instances"]
-
-Int64 = npt.NDArray[np.int64]
 Roots = Literal["topmost", "shallowest"]
 
 _INSTANCES = {

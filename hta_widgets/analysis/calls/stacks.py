@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.tree import CallTree, adopt_backward
@@ -17,14 +16,8 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["PREFIX", "stacks"]
-
 PREFIX = "nn.Module: "
 """How PyTorch names the frame of a module's call; the class and the number of the instance follow."""
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # The classes of the call stack, outermost first: of calls with equal times, the first is the caller.
 _CALLER_FIRST = (

@@ -10,18 +10,12 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace import links
 from hta_widgets.trace.ordering import rows_with, unique
 from hta_widgets.trace.reader.schema import NULL
-
-__all__ = ["CallTree", "adopt_backward", "measure", "owners"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # What PyTorch writes around a training step, and the annotation that training loops put around backward().
 _STEP, _BACKWARD = "ProfilerStep", "## backward ##"

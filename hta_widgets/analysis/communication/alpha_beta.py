@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.arrays import Float64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -18,10 +18,6 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-
-__all__ = ["ANALYSIS", "LEAST_SIZES", "Fit", "alpha_beta", "fit", "sentence"]
-
-Float64 = npt.NDArray[np.float64]
 
 LEAST_SIZES = 4
 """Two numbers are fitted, and one of the sizes may be odd."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-__all__ = ["LOOSE", "NOISE_NS", "arrivals"]
-
 NOISE_NS = 10_000
 NOISE_PERMILLE = 10
 

@@ -7,8 +7,6 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import LOOSE
 
-__all__ = ["bandwidths"]
-
 # How often each byte of a message crosses a rank's link: of n ranks, (a * n + b) / n times.
 _CROSSINGS = {
     "allreduce": (2, -2),

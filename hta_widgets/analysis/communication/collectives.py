@@ -17,6 +17,7 @@ from hta_widgets.analysis.communication.records import Records
 from hta_widgets.analysis.communication.titles import titles
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.classify import EventClass
@@ -26,20 +27,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "ANALYSIS",
-    "belonging",
-    "collectives",
-    "collectives_of",
-    "described",
-    "read_ahead",
-    "recorded",
-    "shared_collectives",
-]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Bytes of an element, by the names of c10::ScalarType that PyTorch writes.
 _ITEM_BYTES = {

@@ -12,8 +12,6 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 
-__all__ = ["NOBODY", "Followed", "follow"]
-
 NOBODY = -1
 """In place of a rank: the chain of waits could not be followed."""
 

@@ -6,8 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["match"]
-
 # Point-to-point: one partner sends, the other receives; not all ranks take part.
 _POINT_TO_POINT = ("send", "recv")
 _EQUAL_ON_ALL_RANKS = ("allreduce", "broadcast", "reduce")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["POINT_TO_POINT", "UNKNOWN", "collective_of"]
-
 UNKNOWN: Final = "unknown"
 POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
 

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "rank_waits", "sentence"]
-
 _PARTS = ("computing_ns", "communicating_ns", "copying_ns", "idle_ns")
 
 

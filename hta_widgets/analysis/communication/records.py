@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Records"]
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
+from hta_widgets.arrays import Int32, Int64
 
 # Of these each value is like the one before it; others repeat, which zlib finds by itself.
 _GROWING = ("rank", "event_id", "iteration", "start_ns", "seq", "comms_id")

@@ -6,8 +6,6 @@ from typing import Final
 
 import pandas as pd
 
-__all__ = ["standing_out"]
-
 # Chosen so that stages of a slow pipeline and the published culprits of recorded jobs are named, and the
 # bubbles of balanced pipelines and ranks that are late in turn name nobody.
 _MORE_THAN_NEXT: Final = 1.1

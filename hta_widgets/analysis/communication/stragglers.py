@@ -22,8 +22,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "lateness", "require_exchanges", "sentence", "stragglers"]
-
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
 

@@ -11,18 +11,13 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.communication.operations import UNKNOWN, collective_of
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["titles"]
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _TITLE = re.compile(r"[a-z]*ccl:(.+)")
 

@@ -15,15 +15,12 @@ from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["arrived", "longest_wait", "meeting", "unclear", "wait_chain", "waits"]
-
-Int64 = npt.NDArray[np.int64]
 
 # Ranks leave an exchange together. Where they do not, by more than this part of the waiting that follows from
 # it, the durations do not tell who arrived last.

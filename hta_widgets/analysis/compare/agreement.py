@@ -25,13 +25,10 @@ import numpy.typing as npt
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.noise import Difference, difference
 from hta_widgets.analysis.idle.split import BUSY, PARTS
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 
-__all__ = ["judged", "parts_of"]
-
-Bool = npt.NDArray[np.bool_]
 Float = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _SHARE: Final = 0.8  # of the greater of two changes that agree, the smaller one is at least so much
 

@@ -13,13 +13,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import inline, kernel
 
-__all__ = ["aligned", "longest_rise"]
-
-Int64 = npt.NDArray[np.int64]
 _REACH: Final = 256
 _LONG: Final = 64  # items of a stretch from which on it is worth looking for unique ones
 

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.compare.alignment import aligned, longest_rise
 from hta_widgets.analysis.compare.paths import call_paths
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["anchors", "counterpart"]
-
-Int64 = npt.NDArray[np.int64]
 Window = tuple[int, int]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.calls.stacks import stacks
@@ -17,6 +16,7 @@ from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.analysis.compare.entries import Entries, Line, Named
 from hta_widgets.analysis.compare.paths import Paths, call_paths, module_paths
 from hta_widgets.analysis.serving.roles import replayed_roles
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -25,12 +25,6 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
-
-__all__ = ["NOWHERE", "module_lines", "operator_lines", "path_lines", "phase_lines"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 NOWHERE = {"op": "(no operator)", "call_path": "(no operator)", "module": "(no module)"}
 """The lines of work that no operator, or module, encloses."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-__all__ = ["check_table"]
-
 _OTHERS = ("check", "severity", "reason")
 
 

@@ -16,8 +16,6 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["CHECKS", "REFUSING", "Runs", "Samples"]
-
 Severity = Literal["ok", "doubt", "refuse"]
 Runs = Mapping[str, "Trace"]
 Samples = Mapping[str, Steps]

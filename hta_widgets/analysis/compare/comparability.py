@@ -17,8 +17,6 @@ from hta_widgets.errors import NotComparableError
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "checked", "comparability", "sentence"]
-
 
 def comparability(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
     """Check what the runs must have in common for their difference to mean something.

@@ -25,8 +25,6 @@ from hta_widgets.kernel_names import short_kernel_name
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "diff", "sentence"]
-
 Split = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 _COLUMNS = {

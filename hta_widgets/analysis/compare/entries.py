@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entries", "Line", "Named"]
+from hta_widgets.arrays import Int64
 
-Int64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer]
 
 

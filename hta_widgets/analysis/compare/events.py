@@ -14,8 +14,6 @@ from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, sam
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["event_names"]
-
 
 def event_names(
     runs: Mapping[str, Trace], by: By, kind: str, line: str, scope: Scopes = None

@@ -18,6 +18,7 @@ from hta_widgets.analysis.compare.entries import Entries, Line, Named
 from hta_widgets.analysis.compare.noise import Difference, difference
 from hta_widgets.analysis.compare.sampling import Steps
 from hta_widgets.analysis.kernels.breakdown import device_work
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -25,9 +26,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["By", "Table", "Time", "compared", "entries_of", "named", "occurs", "tables"]
-
-Int64 = npt.NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
 _MICROSECOND = 1_000
 _CLASSES = {int(event_class): event_class.label for event_class in EventClass}

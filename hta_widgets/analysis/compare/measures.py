@@ -21,8 +21,6 @@ from hta_widgets.errors import MissingDataError
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["STEP_TIME", "measured", "step_measures"]
-
 STEP_TIME: Final = "step_time"
 
 _COLUMNS = {

@@ -7,17 +7,13 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.lines import Table, occurs
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass, classify
 
-__all__ = ["at", "origins"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 Rule = Literal["kernels and calls", "kernels", "calls"]
 _RULES: tuple[Rule, ...] = ("kernels and calls", "kernels", "calls")
 _DECIMALS = 6  # to which numbers of calls per step are equal

@@ -41,23 +41,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "INCONCLUSIVE",
-    "LEAST_CHANGE",
-    "LEVEL",
-    "NEGLIGIBLE",
-    "NOISE",
-    "SIGNIFICANT",
-    "UNKNOWN",
-    "Difference",
-    "beyond_alone",
-    "difference",
-    "interval",
-    "t_quantile",
-]
+from hta_widgets.arrays import Bool
 
 Float = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 LEVEL: Final = 0.95
 LEVEL_OF_ALL: Final = 0.99

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.compare.sampling import Steps
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.split import PARTS, split
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-
-__all__ = ["communication", "evenly", "parts"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 def parts(trace: Trace, steps: Steps, scope: Scope) -> Int64:

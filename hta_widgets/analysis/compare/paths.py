@@ -8,22 +8,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.stacks import PREFIX, stacks
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import is_module
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["LONGEST", "Paths", "call_paths", "module_paths"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 LONGEST: Final = 400
 """Characters of a path's text at most; of longer ones the middle is left out."""

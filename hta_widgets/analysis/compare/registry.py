@@ -10,8 +10,6 @@ from typing import Final
 
 from hta_widgets.analysis.core.entry import Entries
 
-__all__ = ["COMPARISONS"]
-
 COMPARISONS: Final = Entries(
     {
         "run_table": "compare.run_table",

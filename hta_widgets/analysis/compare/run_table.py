@@ -24,8 +24,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "run_table", "sentence"]
-
 _HOST = "cpu"
 
 

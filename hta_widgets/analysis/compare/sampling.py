@@ -15,15 +15,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.device_time.step_times import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.iteration_clock import Clock, retimed
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Scopes", "Steps", "check_runs", "sample", "scope_of"]
-
-Int64 = npt.NDArray[np.int64]
 Scopes = Scope | Mapping[str, Scope] | None
 
 # The device's marks lose the last step, whose end nothing marks; fewer steps than these show no variation.

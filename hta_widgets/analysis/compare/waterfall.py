@@ -24,15 +24,13 @@ from hta_widgets.analysis.compare.parts import evenly, parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.idle.split import BUSY, PARTS, SERIES
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.formatting import duration
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "STEP", "sentence", "step_waterfall"]
-
-Int64 = npt.NDArray[np.int64]
 Number = TypeVar("Number", Int64, npt.NDArray[np.float64])
 
 STEP = "step"

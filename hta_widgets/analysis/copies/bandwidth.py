@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.copies.flows import BYTES_PER_S, Flow, copy_flows
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.step_function import quantile
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import bandwidth, duration
 from hta_widgets.trace.reader.schema import NULL
@@ -20,10 +20,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["BANDWIDTH_SUMMARY", "MEMORY_BANDWIDTH", "bandwidth_summary", "memory_bandwidth", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 
 _POINTS = ("rank", "device", "kind", "time_ns", "gbps", "event_id")
 _COUNTS = (

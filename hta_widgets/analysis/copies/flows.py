@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import StepFunction
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -21,10 +21,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["BYTES_PER_S", "Flow", "copy_flows", "copy_kind"]
-
-Int64 = npt.NDArray[np.int64]
 
 BYTES_PER_S: Final = 1_000_000_000  # 1 GB/s; bandwidths are added as whole bytes per second, hence exactly
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)

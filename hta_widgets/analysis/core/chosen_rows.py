@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["count_in_each", "of_ranks_and_iterations"]
-
 
 def count_in_each(rank_trace: RankTrace, rows: npt.NDArray[np.int64], iterations: Iterable[int]) -> list[int]:
     """How many of these rows of a rank are in each of some iterations."""

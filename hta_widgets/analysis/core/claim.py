@@ -25,8 +25,6 @@ from hta_widgets.formatting import (
     ranks_in_words,
 )
 
-__all__ = ["NOTHING_SAID", "Claim", "Said", "Text", "Unit", "say", "says"]
-
 Unit = Literal["%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x", "ranks", "steps", "name"]
 Value = int | float | str | tuple[int, ...] | tuple[str, ...]
 

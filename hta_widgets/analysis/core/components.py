@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["components"]
-
 
 def components(nodes: Iterable[int], edges: Iterable[tuple[int, int]]) -> dict[int, int]:
     """The lowest node that each node is connected with."""

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["ONE_BAR_PER", "Analysis", "Entries", "Option"]
-
 
 @dataclass(frozen=True)
 class Option:

@@ -20,8 +20,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Intervals"]
-
 Int64Array = npt.NDArray[np.int64]
 _EMPTY: Int64Array = np.empty(0, np.int64)
 # So few times are looked up by Python: numpy lets other threads run at each look, for 5 ms at a time, and one

@@ -40,8 +40,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["SUFFIX", "kept", "stacked_ranks"]
-
 Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
 
 SUFFIX = ".answer.arrow"

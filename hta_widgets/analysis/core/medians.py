@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from hta_widgets.jit import outline
 
-__all__ = ["median"]
-
 
 @outline
 def median(values: npt.NDArray[np.number[Any]]) -> float:

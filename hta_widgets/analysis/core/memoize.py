@@ -17,8 +17,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from hta_widgets.trace.rank_trace import REMEMBERED
 
-__all__ = ["memoize_per_rank"]
-
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-__all__ = ["with_shares"]
-
 
 def with_shares(frame: pd.DataFrame, parts: Iterable[str], whole: str) -> pd.DataFrame:
     """A frame with further columns `<part>_pct`: `<part>_ns` in % of `<whole>_ns`, NaN where that is 0.

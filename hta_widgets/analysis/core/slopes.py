@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["pair_slopes"]
-
 
 def pair_slopes(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """(later - earlier) / places between them, float64 for each pair, in the order of that distance."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["StepFunction", "quantile", "time_with"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 
 class StepFunction:

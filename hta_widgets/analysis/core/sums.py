@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["exact_sums"]
-
 
 def exact_sums(
     group: npt.NDArray[np.integer], values: npt.NDArray[np.int64], groups: int

@@ -10,8 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-__all__ = ["stacked", "text_column"]
-
 
 def text_column(codes: npt.NDArray[np.integer[Any]], texts: Sequence[str]) -> pd.Categorical[Any]:
     """The texts of codes; categories are the texts that occur, sorted."""

@@ -17,8 +17,6 @@ from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["answer_by_rank", "answer_together", "stated_by_user"]
-
 Question = Callable[..., pd.DataFrame]
 Sent = bytes | pd.DataFrame
 

@@ -19,8 +19,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["derived_counters"]
-
 _SHARES: Final = 1_000_000  # of a device: shares are added as whole numbers, hence exactly
 
 

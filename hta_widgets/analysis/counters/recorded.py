@@ -15,8 +15,6 @@ from hta_widgets.trace.reader.schema import COUNTER_ARGS, NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["recorded_counters"]
-
 
 def recorded_counters(rank_trace: RankTrace, offset_ns: int) -> list[Counter]:
     """One counter for each process, name, id and key of the counter events that carry numbers.

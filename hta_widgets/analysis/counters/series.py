@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Counter"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+from hta_widgets.arrays import Float64, Int64
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["counters", "counters_of"]
-
 _RANKS_KEPT: Final = 16
 _COLUMNS: Final = {
     "rank": "int64", "counter": "str", "key": "str", "unit": "str", "device": "Int64", "stream": "Int64",

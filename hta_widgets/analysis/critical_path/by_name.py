@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "critical_path_by_name"]
-
 _COLUMNS: Final = {
     "rank": "int64", "bound_by": "str", "name": "str", "count": "int64", "dur_ns": "int64",
     "share_pct": "float64", "event_id": "int64", "source": "str",

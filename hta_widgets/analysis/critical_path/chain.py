@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.host_time import busy_until, host_time
@@ -22,15 +21,11 @@ from hta_widgets.analysis.replay.kinds import (
     ORIGIN,
 )
 from hta_widgets.analysis.replay.passes import binding_chain
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["NO_THREAD", "Steps", "chain_of", "has_launches", "joined", "main_thread"]
 
 NO_THREAD = -1
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
@@ -15,6 +14,7 @@ from hta_widgets.analysis.critical_path.chain import chain_of, has_launches, joi
 from hta_widgets.analysis.critical_path.segments import segments_of
 from hta_widgets.analysis.critical_path.summary import sentence
 from hta_widgets.analysis.critical_path.table import COLUMNS, table_of
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Segments, Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "DATA_LOADING", "annotation_rows", "critical_path"]
-
 DATA_LOADING = (r"DataLoader",)
-
-Int64 = npt.NDArray[np.int64]
 
 
 @kept(by_rank=True)

@@ -31,16 +31,13 @@ from hta_widgets.analysis.replay.placement import of_thread
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.what_if import planned
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["path_of", "replayed_path"]
 
 _ON_DEVICE = {
     kinds.LAUNCH: LAUNCH_DELAY,

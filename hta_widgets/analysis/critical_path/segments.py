@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.critical_path.chain import NO_THREAD, Steps, main_thread
@@ -13,18 +12,11 @@ from hta_widgets.analysis.critical_path.host_time import HostTime, handed_over, 
 from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.delays import BACK_TO_BACK
 from hta_widgets.analysis.replay.device_events import device_rows
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = [
-    "DEPENDENCY", "HOST", "KERNEL", "KERNEL_KERNEL", "KINDS", "LAUNCH_DELAY", "OPERATOR", "SYNC", "Segments",
-    "segments_of", "some_of",
-]  # fmt: skip
 
 KINDS = ("operator", "host", "sync", "kernel", "launch_delay", "kernel_kernel", "dependency")
 OPERATOR, HOST, SYNC, KERNEL, LAUNCH_DELAY, KERNEL_KERNEL, DEPENDENCY = range(len(KINDS))

@@ -9,8 +9,6 @@ import pandas as pd
 from hta_widgets.formatting import duration, percent
 from hta_widgets.kernel_names import short_kernel_name
 
-__all__ = ["WORDS", "critical_path_summary", "sentence"]
-
 WORDS = {
     "cpu_bound": "the host",
     "data_loading": "data loading",

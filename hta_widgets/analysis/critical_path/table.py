@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
@@ -25,17 +24,13 @@ from hta_widgets.analysis.critical_path.segments import (
     SYNC,
     Segments,
 )
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, rows_with, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["COLUMNS", "LIMITS", "NO_OPERATOR", "table_of"]
 
 NO_OPERATOR = "(no operator recorded)"
 COLUMNS = {

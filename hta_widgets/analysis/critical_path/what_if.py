@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.critical_path.replayed import path_of
 from hta_widgets.analysis.critical_path.table import LIMITS
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.what_if import answered, replayed
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["what_if"]
 
 _COLUMNS = [f"path_{limit}_ns" for limit in LIMITS]
 _UNKNOWN = -1

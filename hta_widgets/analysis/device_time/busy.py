@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "device_work", "iterations_in"]
-
 _FILTERS = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 

@@ -21,8 +21,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "IDLE", "KINDS", "LABELS", "kernel_type_breakdown", "sentence"]
-
 KINDS = ("compute", "communication", "memory")
 IDLE = "idle"
 _COLUMNS = {

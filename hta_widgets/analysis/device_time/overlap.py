@@ -17,8 +17,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "comm_comp_overlap", "sentence"]
-
 _DURATIONS = ("communication_ns", "overlapped_ns", "exposed_ns")
 
 

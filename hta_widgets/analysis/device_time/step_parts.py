@@ -19,8 +19,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "cause_of_change", "sentence", "step_parts"]
-
 _PARTS_NS: Final = [f"{part}_ns" for part in PARTS]
 _COLUMNS: Final = {
     **dict.fromkeys(["rank", "iteration", "start_ns", "end_ns", "dur_ns"], "int64"),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from hta_widgets.trace.model import Trace
 
-__all__ = ["WHOLE", "step_strips"]
-
 WHOLE: Final = 255
 """A bin in which nothing but one class runs."""
 

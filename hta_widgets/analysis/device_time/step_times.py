@@ -20,8 +20,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "guessed_steps", "sentence", "slowest_steps", "step_times"]
-
 # Three standard deviations of a normal distribution, estimated by the median absolute deviation, which is
 # robust to outliers; and never less than a tenth, since the steps of a steady job hardly differ.
 DEVIATIONS: Final = 3 * 1.4826

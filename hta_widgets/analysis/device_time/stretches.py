@@ -13,8 +13,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["stretches"]
-
 _COLUMNS: Final = {
     "rank": "int64",
     "stretch": "str",

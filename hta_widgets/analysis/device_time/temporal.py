@@ -20,8 +20,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "sentence", "temporal_breakdown"]
-
 _PARTS = ("compute", "exposed_communication", "exposed_memory", "idle")
 _DURATIONS = ("window_ns", *(f"{part}_ns" for part in _PARTS), "communication_ns", "memory_ns", "busy_ns")
 

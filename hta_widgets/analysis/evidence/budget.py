@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-__all__ = ["DEFAULT_TOKENS", "dumped", "fitted", "tokens_of"]
-
 DEFAULT_TOKENS: Final = 4000
 _LETTERS: Final = 4  # of a token
 

@@ -23,8 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["CONFIRMED", "SCHEMA", "checked"]
-
 SCHEMA: Final = "hta-check/1"
 CONFIRMED: Final = (
     "as predicted",

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SCHEMA", "SCHEMA_FILE", "content_of", "evidence"]
-
 SCHEMA: Final = "hta-evidence/1"
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.json")
 

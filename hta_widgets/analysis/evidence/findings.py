@@ -34,8 +34,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Row", "chosen", "cost_in_words", "finding_of", "is_apart", "predicted_saving"]
-
 Row = Mapping[str, Any]
 
 _MOST_EVENTS: Final = 3

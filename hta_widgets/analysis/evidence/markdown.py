@@ -10,8 +10,6 @@ from hta_widgets.analysis.evidence.findings import cost_in_words
 from hta_widgets.analysis.evidence.names import quoted
 from hta_widgets.formatting import counted, duration, percent
 
-__all__ = ["markdown"]
-
 _HOW: Final = {"replay": "simulated", "bound": "upper bound"}
 _SPECIAL: Final = re.compile(r"([\\*_<>\[\]|#!~])")
 _CODE: Final = re.compile(r"(`[^`]*`)")

@@ -12,8 +12,6 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["MOST_LETTERS", "cleaned", "quoted", "quoted_in"]
-
 MOST_LETTERS: Final = 120
 NO_LETTERS: Final = "(nothing that can be seen)"
 

@@ -13,18 +13,6 @@ from typing import Any, Final
 
 from hta_widgets.analysis.evidence.names import cleaned, quoted
 
-__all__ = [
-    "Claims",
-    "clipped",
-    "full_names_in",
-    "kind_of",
-    "names_in",
-    "rounded",
-    "same",
-    "sentences",
-    "shares_of",
-]
-
 Claims = list[Mapping[str, Any]]
 
 _FIRST: Final = 0xF0000  # private letters stand for the claims while a text is cut into sentences

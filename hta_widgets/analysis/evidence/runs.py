@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["TRACE", "Options", "runs_of"]
-
 TRACE: Final = "TRACE"
 
 _ANALYZE, _WHAT_IF, _EVENT = 800, 500, 600  # tokens

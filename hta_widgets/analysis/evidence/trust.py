@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.records.vetoes import Veto
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["trust_of"]
-
 _BECAUSE: Final = 160
 _MOST_HEALTH: Final = 6
 _LEVELS: Final = ("error", "warning")

@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.idle_rules import Where
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = [
-    "data_stall",
-    "device_wait",
-    "idle_host",
-    "launch_bound",
-    "sync_calls",
-    "tiny_kernels",
-]
-
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
     "zero_grad": "zero_grad(set_to_none=True) launches nothing",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["CLASSES", "SAVINGS", "Form", "Part", "Whole", "bar", "saved_in", "whole_of_step"]
-
 Form = Literal["simulated", "bound", "unknown", "hidden", "rest"]
 SAVINGS: Final[tuple[Form, ...]] = ("simulated", "bound")
 """The forms of parts that can be saved."""

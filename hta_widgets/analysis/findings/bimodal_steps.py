@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 _LEAST: Final = 3
 """So many steps of each length; one short step may be one that does less."""

@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["longest_names", "open_time", "own_time", "spans_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 _NAMES: Final = 8
 

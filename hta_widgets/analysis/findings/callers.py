@@ -16,14 +16,13 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
+from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")

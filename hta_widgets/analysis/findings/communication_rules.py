@@ -16,14 +16,13 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
-
-Int64 = npt.NDArray[np.int64]
 
 LATE_NS: Final = 20_000
 """A delay of up to this long, or of the latency of a launch, is usual."""

@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -18,16 +17,12 @@ from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["MOST", "compiled_part", "compiles", "device_compiled", "engine_switch", "host_compiled"]
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 MOST: Final = 0.5
 _REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -20,12 +19,10 @@ from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
 from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-
 
 # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back.
 _LAYOUT = re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_")

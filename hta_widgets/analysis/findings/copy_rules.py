@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.finding import Finding, severity_of
@@ -21,10 +20,9 @@ from hta_widgets.analysis.findings.shorter import (
     unknown_device,
 )
 from hta_widgets.analysis.replay import edits
+from hta_widgets.arrays import Int64
 from hta_widgets.formatting import significant
 from hta_widgets.trace.classify import EventClass
-
-Int64 = npt.NDArray[np.int64]
 
 LARGE_BYTES: Final = 1_000_000
 """What a smaller copy takes is not its bytes."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.rule import Change
 
-__all__ = ["ALONE", "NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "severity_of"]
-
 Severity = Literal["warning", "note", "verdict"]
 
 NOTE_PCT: Final = 3.0

@@ -21,8 +21,6 @@ from hta_widgets.analysis.findings.sections import (
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.formatting import capitalised, counted, decapitalised, percent
 
-__all__ = ["apart_from_work", "sentence", "title"]
-
 _BEYOND = 1.1
 
 

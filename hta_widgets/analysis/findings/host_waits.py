@@ -15,13 +15,10 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
-
-__all__ = ["HostWaits", "waits_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 _BETWEEN_TWO: Final = re.compile(r":(?:send|recv)")
 

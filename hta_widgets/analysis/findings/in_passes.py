@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, rows_with
 from hta_widgets.trace.reader.schema import NULL
@@ -17,8 +18,6 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _LEAST_PER_STEP: Final = 4

@@ -23,8 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["AMONG_RANKS", "InTurn", "in_turn"]
-
 AMONG_RANKS: Final = "ranks as fast as they are on average"
 """In place of edits: the repair of the ranks that the replay of the job names."""
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import shared_collectives
@@ -34,6 +33,7 @@ from hta_widgets.analysis.idle.start_up import StartUp, job_start_up, start_up_o
 from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
-__all__ = ["Inputs", "judged_scope"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Answer = TypeVar("Answer")
 Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.findings.saving import Judged
 
-__all__ = ["Open", "found_with_savings", "judged"]
-
 _log = logging.getLogger(__name__)
 
 NOT_KNOWN: Final = "Not known"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.findings.finding import Finding
@@ -31,11 +30,10 @@ from hta_widgets.analysis.operators.tiny_products import SHORT_NS, batched_ns, s
 from hta_widgets.analysis.operators.underfilled import FILLING, filled_ns, underfilled
 from hta_widgets.analysis.operators.waves import OPERATIONS, full_waves_ns, partial_waves
 from hta_widgets.analysis.replay import edits
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import significant
 from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 _BY_LIMITER = {
     "grid": "Give it more blocks: a larger batch, shared sums (split-K, stream-K, flash decoding), or other "

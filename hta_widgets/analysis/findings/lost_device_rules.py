@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.calls.nesting import nest
@@ -21,6 +20,7 @@ from hta_widgets.analysis.findings.call_time import longest_names, open_time, ow
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
+from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
@@ -28,10 +28,6 @@ from hta_widgets.trace.ordering import unique
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULES", "host_windows"]
-
-Int64 = npt.NDArray[np.int64]
 
 _MOST_NAMES: Final = 3
 _LEAST: Final = 0.03

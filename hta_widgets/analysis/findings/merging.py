@@ -9,8 +9,6 @@ from typing import Final
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.saving import Judged
 
-__all__ = ["merged"]
-
 _MOST: Final = 0.5
 """Of the time of a finding: if so much lies within that of another one, it is the same loss."""
 

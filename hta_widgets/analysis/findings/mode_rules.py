@@ -6,17 +6,15 @@ import re
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.operators.inputs import parse_values
+from hta_widgets.arrays import Bool
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-
-Bool = npt.NDArray[np.bool_]
 
 # Where the operator's argument `training` stands.
 _MODE: Final = {"aten::batch_norm": 5, "aten::dropout": 2, "aten::native_batch_norm": 5}

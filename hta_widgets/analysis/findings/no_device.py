@@ -15,8 +15,6 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["NO_DEVICE", "no_device"]
-
 NO_DEVICE: Final = "no_device"
 """The topic of what the host does where no device work is recorded."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["outside"]
-
 _MOST, _NEARLY_ALL = 0.5, 0.9
 _LEAST_NS: Final = 1_000_000
 _RULE: Final = Rule("outside", MAIN_QUESTION, "Time outside of what is judged", lambda inputs: None, "aside")

@@ -26,8 +26,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "overview"]
-
 _COLUMNS = {
     "rank": "Int64",
     "iteration": "Int64",

@@ -14,8 +14,6 @@ from hta_widgets.analysis.idle.pauses import collecting, pauses_of
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["STALL_NS", "TELLING_STEPS", "Paused", "paused"]
-
 STALL_NS: Final = 10_000_000
 """A shorter pause that does not come again may be anything."""
 TELLING_STEPS: Final = 3

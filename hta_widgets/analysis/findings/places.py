@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.finding import Finding
 
-__all__ = ["places"]
-
 _MOST: Final = 12
 
 

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -18,12 +17,11 @@ from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import is_synchronising
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 PER_LAUNCH_NS: Final = 20_000
 """An operator that only launches takes the host less."""

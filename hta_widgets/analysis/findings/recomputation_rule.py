@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.findings.finding import Finding
@@ -12,9 +11,8 @@ from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import matters, shapes_missing, shorter
 from hta_widgets.analysis.operators.recomputed import recomputed, recorded_again
 from hta_widgets.analysis.replay import edits
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 
 def recomputation(inputs: Inputs) -> Finding | None:

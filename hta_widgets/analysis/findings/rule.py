@@ -15,24 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
-__all__ = [
-    "FAULTS",
-    "GETS_AHEAD",
-    "HOST_QUESTION",
-    "IDLE_QUESTION",
-    "MAIN_QUESTION",
-    "SAVING_QUESTION",
-    "WAITS_FOR_LATE",
-    "Change",
-    "Found",
-    "LostAs",
-    "Role",
-    "Rule",
-    "always",
-    "never",
-    "several_ranks",
-]
-
 MAIN_QUESTION = "what devices do"
 IDLE_QUESTION = "why devices are idle"
 SAVING_QUESTION = "what changes save"

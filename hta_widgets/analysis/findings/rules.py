@@ -44,8 +44,6 @@ from hta_widgets.analysis.findings import (
 from hta_widgets.analysis.findings.recording_rules import START_UP
 from hta_widgets.analysis.findings.rule import Rule
 
-__all__ = ["BY_TOPIC", "RULES"]
-
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.rule import Rule
     from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["Judged", "Saved", "Saving"]
-
 
 @dataclass(frozen=True)
 class Saved:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["edits_of", "may_save", "saved", "with_savings"]
-
 _log = logging.getLogger(__name__)
 
 _ROUNDING_PCT = 0.1

@@ -7,11 +7,6 @@ from typing import Final
 
 from hta_widgets.analysis.findings.saving import Judged
 
-__all__ = [
-    "CHECKED", "HEADINGS", "LATER", "MEMORY", "NOTHING", "OPEN", "RECORDING", "SAVES", "UNKNOWN", "VERDICT",
-    "ordered",
-]  # fmt: skip
-
 OPEN: Final = "open"
 """The severity, and the section, of a question that the trace cannot answer."""
 

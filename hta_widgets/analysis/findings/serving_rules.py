@@ -27,8 +27,6 @@ from hta_widgets.errors import MissingDataError
 
 Answer = TypeVar("Answer")
 
-__all__ = ["RULES", "SERVING_RATE", "is_serving"]
-
 SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 

@@ -10,7 +10,6 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -19,10 +18,9 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
+from hta_widgets.arrays import Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
 
 _LEAST_NS: Final = 300_000
 """A slice of a device is a millisecond or more; its rest may be shorter."""

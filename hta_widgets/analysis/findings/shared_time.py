@@ -14,15 +14,6 @@ from hta_widgets.formatting import capitalised, duration, ranks_in_words
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = [
-    "DIFFERENT_RECORDINGS",
-    "SharedTime",
-    "different_recordings",
-    "late_entry",
-    "lengths_apart",
-    "shared_time",
-]
-
 Span = tuple[int, int]
 
 UNLIKE: Final = 1.5

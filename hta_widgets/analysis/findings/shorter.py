@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, Value, say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -17,12 +16,12 @@ from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, capitalised, in_words
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
 
-Int64 = npt.NDArray[np.int64]
 Find = Callable[[RankTrace], tuple[Int64, Int64]]
 
 

@@ -16,8 +16,6 @@ from hta_widgets.formatting import duration
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Place", "places_of"]
-
 _AS_LONG: Final = 0.9
 _LONGEST_LABEL: Final = 60
 _SPECIFIC: Final = 4

@@ -56,8 +56,6 @@ from hta_widgets.trace.trust import forbidden
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Advice", "Check", "Story", "story"]
-
 _DOES: Final = {
     "compute": "the GPU computes {pct} of it",
     "communication": "communication takes {pct} of it",

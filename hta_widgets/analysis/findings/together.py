@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from hta_widgets.trace.model import Trace
 
-__all__ = ["saved_together", "savings"]
-
 _SAME_PCT = 1e-6  # of shares of one whole, which differ by rounding
 
 _COLUMNS = {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.records.vetoes import Claim
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["WithheldError", "all_withheld", "withheld"]
-
 # Of so few device records without a launch nothing follows.
 _FEW_UNCALLED = 0.005
 

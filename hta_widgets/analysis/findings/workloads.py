@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.findings.configurations import Launched
+from hta_widgets.arrays import Bool, Float64
 from hta_widgets.trace.ordering import distinct, unique
 
 # Ranks of equal devices run the same kernel within a few per cent of each other.
@@ -22,10 +22,6 @@ ALIKE = 0.02
 MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

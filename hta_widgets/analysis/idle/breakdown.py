@@ -23,14 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = [
-    "ANALYSIS",
-    "CONSECUTIVE_KERNEL_DELAY_NS",
-    "IDLE_CAUSES",
-    "idle_breakdown",
-    "sentence",
-]
-
 CONSECUTIVE_KERNEL_DELAY_NS = 30_000
 """Below this a pause of the device is ordinary scheduling: HTA's default `consecutive_kernel_delay`."""
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy, device_work
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -26,21 +26,6 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "CAUSES",
-    "HOST_CAUSES",
-    "IdleCauses",
-    "blocked_threads",
-    "idle_causes",
-    "is_data_loading",
-    "is_synchronising",
-    "named",
-    "open_calls",
-]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 HOST_CAUSES = ("host_sync", "data_stall", "host_busy")
 CAUSES = (*HOST_CAUSES, "launch_latency", "kernel_wait", "device_wait", "unknown", "edge")

@@ -12,21 +12,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["COMPILES", "LONG_NS", "ColdCall", "cold_calls"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 LONG_NS: Final = 1_000_000
 """A call of the runtime returns in microseconds unless it waits for the device. One that lasts this long

@@ -15,6 +15,7 @@ from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, duration
 from hta_widgets.kernel_names import short_kernel_name
@@ -25,10 +26,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "explain", "idle_gaps", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 
 _INTEGERS = (
     "rank", "start_ns", "end_ns", "dur_ns", *(f"{cause}_ns" for cause in CAUSES),

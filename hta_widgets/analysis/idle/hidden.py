@@ -15,8 +15,6 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["hidden_by_host"]
-
 _COPY_SLACK, _SHARED = 1_000, 2
 """A blocking copy may be stamped as done this much after its call, ns, or runs for half of it and more."""
 

@@ -15,16 +15,13 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["GARBAGE_COLLECTION", "LEAST_NS", "Pauses", "collecting", "pauses_of", "telling"]
-
-Int64 = npt.NDArray[np.int64]
 
 LEAST_NS: Final = 1_000_000
 """A shorter pause is what Python takes between operators."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses, open_calls
 from hta_widgets.analysis.idle.pauses import telling
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
@@ -21,11 +21,6 @@ from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["INDUCTOR_FILE", "Place", "host_places", "recorded_by_host", "short_place"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 _NAMED = (*_CALLS, EventClass.ANNOTATION)

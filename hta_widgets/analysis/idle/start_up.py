@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["StartUp", "job_start_up", "start_up_of"]
-
 # A step of which start-up takes this share (%) says nothing about the others: steady ones differ by less.
 _STEP_PCT = 3.0
 # A call that comes again in this many steps, and in half of them, belongs to the loop.

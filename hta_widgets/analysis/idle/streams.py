@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "ANALYSIS",
-    "CATEGORIES",
-    "interval_statistics",
-    "sentence",
-    "stream_idle_breakdown",
-    "stream_idle_intervals",
-]
-
 CATEGORIES = ("host_wait", "kernel_wait", "other")
 _STATISTICS = ("mean_ns", "std_ns", "min_ns", "p25_ns", "p50_ns", "p75_ns", "max_ns")
 _KEYS = ("rank", "device", "stream", "category")

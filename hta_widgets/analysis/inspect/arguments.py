@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["arguments_of", "name_parts"]
-
 
 def arguments_of(rank_trace: RankTrace, row: int) -> tuple[Argument, ...]:
     """Every argument that the file has for an event, in the order of the schema."""

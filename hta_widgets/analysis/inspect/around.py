@@ -6,21 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.inspect.record import EventRef, Frame
 from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.operators.calls import module_calls, operator_calls
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["callees", "callers", "module_of", "operator_of", "partners", "python_of", "self_ns",
-           "work_in"]  # fmt: skip
-
-Int64 = npt.NDArray[np.int64]
 
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)$", re.DOTALL)
 

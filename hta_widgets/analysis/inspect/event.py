@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["inspect_event", "with_replay"]
-
 
 def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> EventFacts:
     """What does a trace hold about one event?

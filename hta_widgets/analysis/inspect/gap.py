@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
@@ -16,6 +15,7 @@ from hta_widgets.analysis.idle.places import Place, host_places
 from hta_widgets.analysis.inspect.launch import launch_of
 from hta_widgets.analysis.inspect.record import EventRef, Launch
 from hta_widgets.analysis.inspect.refs import ref_or_none
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -24,10 +24,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["GapFacts", "inspect_gap"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

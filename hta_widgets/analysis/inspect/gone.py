@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.plan import Plan
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["gone"]
-
 
 def gone(rank_trace: RankTrace, row: int) -> Gone | str:
     """The replay without the time of a row, or why there is none."""

@@ -16,8 +16,6 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["launch_of"]
-
 
 def launch_of(rank_trace: RankTrace, row: int) -> Launch | str:
     """The launch of a row, or why none is known."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["longest_events"]
-
 _COLUMNS: Final = {
     "rank": "int64",
     "event_id": "int64",

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.inspect.record import EventFacts
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["why_missing"]
-
 _PROFILE = "record with torch.profiler.profile"
 
 

@@ -5,21 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = [
-    "Argument",
-    "EventFacts",
-    "EventRef",
-    "Frame",
-    "Gone",
-    "Launch",
-    "Peer",
-    "Replayed",
-    "Role",
-    "Roof",
-    "SameName",
-    "Several",
-]
-
 
 @dataclass(frozen=True)
 class EventRef:

@@ -15,8 +15,6 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["LISTED", "lane_of", "ref", "ref_or_none", "row_of", "several"]
-
 LISTED: Final = 50
 """The most events that an answer lists; it counts the others."""
 

@@ -20,8 +20,6 @@ from hta_widgets.analysis.operators.table import figures
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["roof_of"]
-
 
 def roof_of(rank_trace: RankTrace, row: int) -> Roof | str:
     """The roofline position of the innermost operator around a row with a formula, or why there is none."""

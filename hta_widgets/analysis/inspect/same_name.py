@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.inspect.record import SameName
 from hta_widgets.analysis.inspect.refs import ref, ref_or_none
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["same_name"]
-
-Int64 = npt.NDArray[np.int64]
 
 _BINS = 24
 

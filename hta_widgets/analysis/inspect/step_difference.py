@@ -21,8 +21,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["STEP", "StepDifference", "difference_of", "step_difference"]
-
 STEP: Final = "step"
 Step = int | tuple[int, int]
 

@@ -13,8 +13,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["compare_iterations"]
-
 _COUNTED: Final = ("count", "time_ns", "covered_ns")
 
 

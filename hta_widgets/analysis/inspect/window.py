@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.jit import inline, kernel
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["WINDOW_BY", "WindowBy", "inspect_window", "same_stretch"]
-
-Int64 = npt.NDArray[np.int64]
 Windows = tuple[Int64, Int64, Int64]
 
 WindowBy = Literal["class", "name", "lane", "operator"]

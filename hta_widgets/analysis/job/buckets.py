@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.alpha_beta import LEAST_SIZES, Fit, fit
 from hta_widgets.analysis.job.changes import Changed, named
 from hta_widgets.analysis.job.model import JobModel
 from hta_widgets.analysis.job.operations import NOT_CALLED
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, counted
-
-__all__ = ["larger_buckets"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # A line through the recorded sizes is not followed further than to this many times the largest.
 _BEYOND = 4

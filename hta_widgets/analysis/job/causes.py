@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
-
-__all__ = ["COPIES", "LATE_HOST", "MORE_WORK", "SLOWER_KERNELS", "SLOW_LINK", "UNKNOWN", "Cause", "cause_of"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from hta_widgets.arrays import Bool, Float64, Int64
 
 SLOWER_KERNELS = "same kernels slower"
 MORE_WORK = "more work"

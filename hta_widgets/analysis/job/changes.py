@@ -7,26 +7,11 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
-
-__all__ = [
-    "Changed",
-    "even_operations",
-    "faster_links",
-    "median_rank",
-    "microbatches",
-    "named",
-    "no_stragglers",
-    "unchanged",
-]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from hta_widgets.arrays import Bool, Float64, Int64
 
 
 @dataclass(frozen=True)

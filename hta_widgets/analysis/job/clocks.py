@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["offsets"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 _ENOUGH = 3
 """Meetings of two ranks that make a median."""

@@ -15,17 +15,13 @@ from hta_widgets.analysis.job.model import HOST, JobModel, Order, with_host
 from hta_widgets.analysis.job.operations import NOT_CALLED
 from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.replayed_events import replayed_places
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.replay.edit import Edit
     from hta_widgets.trace.model import Trace
-
-__all__ = ["EditedJob", "edited_job"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

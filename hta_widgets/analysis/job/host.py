@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.operations import NOT_CALLED
-
-__all__ = ["host_delays", "usual_delays"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 
 def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:

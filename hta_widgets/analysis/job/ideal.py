@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["COMMUNICATION", "ideal_times"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 COMMUNICATION = ("collective", "send", "recv")
 

@@ -6,18 +6,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.matching import match
 from hta_widgets.analysis.core.medians import median
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
-
-__all__ = ["Pair", "joined_up", "matched", "paired", "transfers"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.host import host_delays, usual_delays
@@ -20,12 +19,8 @@ from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.unnamed import unnamed_meetings
 from hta_widgets.analysis.job.unrecorded import as_peers_wait, incomplete, work_of_all
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
-
-__all__ = ["HOST", "JobModel", "Order", "job_model", "with_host"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 HOST = "host"
 """Kind and name of the time that a device waits for its host."""

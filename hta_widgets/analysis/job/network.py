@@ -11,14 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import kernel
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-
-__all__ = ["Network", "network"]
 
 _LANES = 8
 """Replays in one walk: they share the reading of the graph."""

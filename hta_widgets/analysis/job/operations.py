@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["NOT_CALLED", "operations"]
-
-Int64 = npt.NDArray[np.int64]
 Column = npt.NDArray[np.generic]
 
 NOT_CALLED = np.iinfo(np.int64).min

@@ -9,12 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.medians import median
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
-
-__all__ = ["Occurrences"]
-
-Int64 = npt.NDArray[np.int64]
 
 # An operation that starts this many tolerances after another has ended may have waited for it.
 _NEAR = 4

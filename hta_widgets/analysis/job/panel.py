@@ -11,8 +11,6 @@ from hta_widgets.analysis.job.slowdown import NONE, By, slowdown
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import capitalised, duration, percent
 
-__all__ = ["ANALYSIS", "sentence"]
-
 # A range that is as wide as the least slowdown that is told (`culprits.LEAST`) is told, too.
 _TELLING = 0.02
 

@@ -23,8 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["job_ranks", "nodes", "rank_costs", "rank_parts"]
-
 
 def job_ranks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """What does each rank of a job do, whom does it hold up, and what does it cost?

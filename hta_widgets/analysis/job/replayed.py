@@ -17,14 +17,11 @@ from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.analysis.job.network import Network
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.rescheduled import rescheduled
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-
-__all__ = ["Change", "replayed_job_rows"]
-
-Int64 = npt.NDArray[np.int64]
 
 Change = Callable[[JobModel, Changed], Changed]
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.job.meetings import Pair
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
-
-__all__ = ["Places", "places"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,11 @@ from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.coordinates import IN_WORDS
 from hta_widgets.analysis.parallelism.experts import fuller
+from hta_widgets.arrays import Float64
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-
-Float64 = npt.NDArray[np.float64]
-
-__all__ = ["IMBALANCE", "NOBODY", "NONE", "NOT_RECORDED", "By", "judged", "slowdown"]
 
 NONE = "none"
 IMBALANCE = "no single rank: sequence imbalance"

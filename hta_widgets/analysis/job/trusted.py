@@ -16,8 +16,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["trusted_model"]
-
 # A replay that is further from the recording, or in which more meetings are forced, explains nothing.
 _TRUSTED = 0.05
 _FORCED = 0.01

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.clocks import offsets
-
-__all__ = ["unnamed_meetings"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 _TOGETHER = 0.1
 """Ends are this much closer than the starts, and than the kernel is long."""

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.network import Network
-
-__all__ = ["as_peers_wait", "incomplete", "work_of_all"]
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from hta_widgets.arrays import Bool, Float64, Int64
 
 
 def incomplete(ops: pd.DataFrame, meeting: Int64) -> Bool:

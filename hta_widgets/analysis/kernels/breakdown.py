@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "ANALYSIS",
-    "OTHERS",
-    "By",
-    "DeviceWork",
-    "device_work",
-    "device_work_of",
-    "kernel_breakdown",
-    "kernel_moments",
-    "sentence",
-    "with_others",
-]
-
 By = Literal["rank", "iteration", "job"]
 OTHERS = "others"
 _KEYS: dict[str, list[str]] = {"rank": ["rank"], "iteration": ["rank", "iteration"], "job": []}

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "kernel_classes", "sentence"]
-
 _UNITS = {
     "simt_fp64": "SIMT fp64",
     "simt_fp32": "SIMT fp32",

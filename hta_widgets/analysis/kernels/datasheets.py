@@ -20,8 +20,6 @@ from typing import Final
 
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["ACHIEVABLE", "DATASHEETS"]
-
 _COLUMNS: Final[tuple[Unit, ...]] = (
     "simt_fp64", "simt_fp32", "tensor_fp64", "tensor_fp32", "tensor_tf32", "tensor_16bit", "tensor_8bit",
     "tensor_4bit",

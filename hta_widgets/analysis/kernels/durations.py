@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import DeviceWork, device_work, device_work_of
 from hta_widgets.analysis.kernels.moments import STATISTICS, described, moments
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Spread
 from hta_widgets.formatting import duration
 from hta_widgets.kernel_names import short_kernel_name
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "QUANTILES", "kernel_durations", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 QUANTILES = {"p25_ns": 0.25, "median_ns": 0.5, "p75_ns": 0.75, "p99_ns": 0.99}
 _COLUMNS = ["event_class", "name", "rank", *STATISTICS, *QUANTILES]
 

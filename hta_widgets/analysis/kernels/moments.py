@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 
-__all__ = ["MOMENTS", "STATISTICS", "described", "merged", "moments"]
-
-Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 MOMENTS = ["count", "sum_ns", "min_ns", "max_ns", "squares"]

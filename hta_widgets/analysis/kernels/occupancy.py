@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "occupancy", "sentence"]
-
 _SOURCES = np.array(["recorded", "computed", "unknown"])
 _COLUMNS: dict[str, Any] = {
     "rank": np.int64,

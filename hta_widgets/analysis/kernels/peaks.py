@@ -15,17 +15,6 @@ from hta_widgets.trace.ordering import unique
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = [
-    "Peaks",
-    "compute_capability",
-    "peaks_of",
-    "peaks_of_rank",
-    "recorded_name",
-    "register_peaks",
-    "registered",
-    "unregister_peaks",
-]
-
 
 @dataclass(frozen=True)
 class Peaks:

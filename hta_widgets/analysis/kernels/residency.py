@@ -15,17 +15,12 @@ import orjson
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Float64, Int32, Int64
 from hta_widgets.trace.ordering import first_of_each, numbered
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["GRID", "LIMITERS", "Residency", "residency"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 LIMITERS: Final = np.array(["none", "grid", "registers", "shared memory", "block size", "unknown"])
 _NONE, GRID, _RESOURCES, _UNKNOWN = 0, 1, 2, 5

@@ -10,8 +10,6 @@ from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_na
 from hta_widgets.analysis.kernels.units import Unit
 from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["StatedPeaks", "checked_peaks", "device_name", "stated_peaks"]
-
 StatedPeaks = Mapping[str, Mapping[str, Any]]
 """Device -> {"memory_gb_s": GB/s, "tflops": {unit: TFLOP/s}, "achievable": {unit: TFLOP/s}}."""
 

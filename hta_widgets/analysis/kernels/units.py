@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-__all__ = ["TENSOR_UNITS", "UNITS", "Unit"]
-
 Unit = Literal[
     "simt_fp64",
     "simt_fp32",

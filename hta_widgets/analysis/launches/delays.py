@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["LAUNCH_STATS", "LAUNCH_SUMMARY", "launch_stats", "launch_summary", "measured", "sentence"]
-
 _NUMBERS = (
     "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",
     "cpu_dur_ns", "gpu_dur_ns", "launch_delay_ns", "latency_ns", "queued_ns", "overhead_ns",

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.jit import kernel
@@ -21,11 +22,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "op_kernels", "sentence", "sequence_numbers"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _SEPARATOR = " -> "
 _INSTANCE = ("op_id", "start_ns", "kernels", "op_delay_ns", "launch_latency_ns", "device_ns")

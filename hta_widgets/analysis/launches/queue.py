@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows, stream_queues
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import counted, duration, percent, significant
 from hta_widgets.trace.scope import Scope
@@ -19,18 +20,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "FULL_QUEUES",
-    "QUEUE_LENGTH",
-    "QUEUE_SUMMARY",
-    "blocked_on_full_queue",
-    "queue_length",
-    "queue_summary",
-    "sentence",
-]
-
-Int64 = npt.NDArray[np.int64]
 
 USUAL_LIMIT: Final = 1024  # entries of a CUDA stream's queue, as Holistic Trace Analysis assumes
 

@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import StepFunction
 from hta_widgets.analysis.launches.launched import launched, launched_ranks
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.ordering import order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["SHORTEST_LIMIT", "Queue", "observed_windows", "stream_queues"]
-
-Int64 = npt.NDArray[np.int64]
 
 SHORTEST_LIMIT: Final = 128  # no known hardware queue is shorter; a short plateau is the program's own rhythm
 _PLATEAU_CALLS: Final = 16  # a peak is reached once, a limit again and again

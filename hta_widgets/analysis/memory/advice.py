@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.memory.events import Changes
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["LIKELY", "advice_sentence", "memory_advice", "memory_levels"]
-
-Int64 = npt.NDArray[np.int64]
 
 LIKELY: Final = 0.05
 """Growth that chance reaches this often is not called a leak."""

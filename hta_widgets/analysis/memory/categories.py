@@ -13,8 +13,6 @@ import pandas as pd
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 
-__all__ = ["CATEGORIES", "memory_categories"]
-
 CATEGORIES = (
     "Parameter", "Optimizer state", "Input", "Temporary", "Activation", "Gradient", "Autograd", "Unknown",
 )  # fmt: skip

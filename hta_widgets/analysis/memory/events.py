@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.arrays import Int16, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.allocator import allocator_faults
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.classify import EventClass
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.reader.table import EventTable
-
-__all__ = ["Changes", "changes_of", "innermost", "outermost"]
-
-UInt8 = npt.NDArray[np.uint8]
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 # c10::DeviceType, as far as PyTorch's allocators report it.
 _DEVICE_TYPES = {

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.slopes import pair_slopes
 
-__all__ = ["LEAST_STEPS", "growth"]
-
 LEAST_STEPS: Final = 5
 """In fewer steps, levels that all rise are no rare chance: four do in 1 of 24 orders."""
 

@@ -15,6 +15,7 @@ from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetime
 from hta_widgets.analysis.memory.peaks import Peak, peak_of, recorded
 from hta_widgets.analysis.memory.usage import NO_OPERATOR
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BEFORE_RECORDING", "By", "OwnersBy", "memory_owners"]
-
-Int64 = npt.NDArray[np.int64]
 By = Literal["operator", "module", "phase", "lifetime"]
 OwnersBy: Final[tuple[By, ...]] = get_args(By)
 

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.memory.events import Changes, innermost, outermost
 from hta_widgets.analysis.memory.peaks import inside, peak_of, recorded
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -22,18 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "BEFORE",
-    "MEMORY_PEAK",
-    "MEMORY_TIMELINE",
-    "NO_OPERATOR",
-    "memory_peak",
-    "memory_timeline",
-    "sentence",
-]
-
-Int64 = npt.NDArray[np.int64]
 
 BEFORE = "(allocated before the recording)"
 """The holder of bytes whose allocation was not recorded."""

@@ -20,8 +20,6 @@ from typing import Final
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
-__all__ = ["BACKWARD", "FORMULAS", "scores_again"]
-
 
 def _pairs(queries: int, keys: int, causal: bool, from_the_end: bool) -> int:
     """(query, key) pairs; a causal mask is aligned to the first query and key, or to the last ones."""

@@ -8,8 +8,6 @@ from typing import Final
 
 from hta_widgets.analysis.operators.formulas import BUILT_IN
 
-__all__ = ["CATEGORIES", "category_of"]
-
 CATEGORIES: Final = (*BUILT_IN, "communication", "other")
 
 _BY_NAME: Final = {name: category for category, family in BUILT_IN.items() for name in family}

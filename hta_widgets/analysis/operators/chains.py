@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -21,15 +20,11 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 from hta_widgets.analysis.operators.pointwise import broadcast
 from hta_widgets.analysis.operators.recorded import recorded_inputs
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.ordering import distinct, first_of_each, numbered, order_in_groups, unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Chains", "chained_ns", "chains_of", "neighbours"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 _COPY: Final = "aten::copy_"
 _TRUTH: Final = (

@@ -20,8 +20,6 @@ from itertools import pairwise
 from hta_widgets.analysis.operators.cost import Cost
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 
-__all__ = ["PREFIXES", "is_product", "product", "tensors_once"]
-
 PREFIXES = ("triton_poi_fused_", "triton_red_fused_", "triton_per_fused_")
 
 _PRODUCT = re.compile(r"^triton_tem_fused_(?:\w*_)?(?:add)?mm(?:_|$)")

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _spread(numbers: Sequence[int], dims: int) -> Sequence[int]:
     """One number for each dimension of space."""

@@ -7,8 +7,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _copy(inputs: Inputs) -> Cost:
     """copy_(self, src): reads one, writes the other; a cast where their types differ."""

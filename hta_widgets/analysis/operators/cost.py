@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from hta_widgets.analysis.operators.inputs import Inputs
 
-__all__ = ["Cost", "Formula", "Formulas"]
-
 
 @dataclass(frozen=True)
 class Cost:

@@ -28,8 +28,6 @@ from hta_widgets.trace.ordering import numbered
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SUMS", "Costs", "Known", "costs_under", "figures_of", "module_costs", "operator_costs"]
-
 SUMS: Final = (
     "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",
     "both_bytes", "covered_ns", "device_ns", "bounded", "compute_roof_ns", "memory_roof_ns", "roof_ns",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
@@ -13,6 +12,7 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import Costs, operator_costs
 from hta_widgets.analysis.operators.table import OUTSIDE
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -24,11 +24,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "formula_coverage", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _STATES: Final = ("formula", "communication", "no operator", "inputs not recorded", "no formula")
 _LEAST_PCT: Final = 0.05  # less is not worth a word

@@ -11,8 +11,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _embedding(inputs: Inputs) -> Cost:
     """embedding(weight [V, D], indices, ...): reads a row for each index and writes it."""

@@ -16,8 +16,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 
-__all__ = ["FORMULAS", "ROUTING"]
-
 
 def _experts(inputs: Inputs) -> Cost:
     """(tokens [T, K], w1 [E, F, K], w2 [E, K, N], weights [T, k], experts [T, k], ...)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
@@ -13,15 +12,12 @@ from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.unaligned import unaligned_products
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["judged_kernels"]
-
-Int64 = npt.NDArray[np.int64]
 
 _SLOW_UNITS: Final = ("simt_fp32", "tensor_fp32", "tensor_tf32")
 """In 16 bits a product runs another kernel, of other tiles."""

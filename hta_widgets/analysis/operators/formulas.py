@@ -25,14 +25,6 @@ from hta_widgets.analysis.operators import (
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs
 
-__all__ = [
-    "BUILT_IN",
-    "RegisteredFormula",
-    "formula_of",
-    "register_formula",
-    "registered",
-]
-
 BUILT_IN: dict[str, Formulas] = {
     "matmul": {**matmul.FORMULAS, **library_gemm.FORMULAS, **experts.FORMULAS},
     "convolution": convolution.FORMULAS,

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import peaks_of_rank
@@ -15,13 +14,10 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.inputs import itemsize
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.analysis.operators.unfused_attention import Attention, unfused_attentions
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["fused_ns"]
-
-Int64 = npt.NDArray[np.int64]
 
 _HALF: Final = ("float16", "bfloat16")
 _REACHED: Final = 0.5

@@ -16,13 +16,11 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types, text_of
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BY", "OF_MODULES", "By", "Groups", "groups_of"]
-
-Int64 = npt.NDArray[np.int64]
 By = Literal["name", "shapes", "module", "module_class", "category", "call_path"]
 BY: Final[tuple[By, ...]] = get_args(By)
 OF_MODULES: Final[tuple[By, ...]] = ("module", "module_class")

@@ -14,17 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-__all__ = [
-    "Inputs",
-    "Shape",
-    "UnknownInputError",
-    "itemsize",
-    "parse_shapes",
-    "parse_types",
-    "parse_values",
-    "text_of",
-]
-
 Shape = tuple[int, ...]
 
 _TYPES = {

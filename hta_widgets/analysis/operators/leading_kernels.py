@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.groups import Groups
 from hta_widgets.analysis.operators.totals import heaviest
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["leading_kernels", "outermost_with_formula"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def leading_kernels(rank_trace: RankTrace, has_formula: Bool) -> Groups:

@@ -13,8 +13,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _rows_by_rows(*also: int, packed: int = 1) -> Formula:
     """X [..., K] and W [N, K / packed], and further inputs, to [..., N] in bfloat16."""

@@ -11,8 +11,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _product(first: int, added: int | None = None) -> Formula:
     """[..., M, K] @ [..., K, N] of the inputs `first` and `first` + 1, added to the input `added`."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.memory.events import changes_of, innermost
 from hta_widgets.analysis.operators.calls import module_calls, operator_calls
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
@@ -17,10 +17,6 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["COLUMNS", "memory_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 COLUMNS = ("host_memory_self", "host_memory_total", "device_memory_self", "device_memory_total")
 """The columns of `memory_of`, without their unit."""

@@ -12,8 +12,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 _STATISTIC = itemsize("float32")
 
 

@@ -13,8 +13,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _elements(inputs: Inputs, at: int) -> int:
     return sum(math.prod(shape) for shape in inputs.shape_list(at))

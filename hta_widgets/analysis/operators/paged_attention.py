@@ -16,8 +16,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["CACHES", "FORMULAS"]
-
 
 def _paged(query: int, table: int, longest: int | None) -> Formula:
     """Queries, then keys and values of the cache; `longest`: the place of the longest sequence's length."""

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS", "broadcast"]
-
 _WIDER = [
     "bool", "uint8", "int8", "int16", "int32", "int64", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16",
     "float32", "float64", "complex64", "complex128",

@@ -12,8 +12,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 _ROW_HEADER = 8
 
 

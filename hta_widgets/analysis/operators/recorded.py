@@ -6,18 +6,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.inputs import Inputs, parse_shapes, parse_types, parse_values
+from hta_widgets.arrays import Int32
 from hta_widgets.trace.ordering import first_of_each, numbered
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RecordedInputs", "recorded_inputs"]
-
-Int32 = npt.NDArray[np.int32]
 
 _COLUMNS: Final = ("input_dims", "input_type", "concrete_inputs")
 

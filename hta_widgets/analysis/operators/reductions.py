@@ -10,8 +10,6 @@ import math
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
-
 
 def _kept(inputs: Inputs, dims: int) -> int | None:
     """Elements of the result of a reduction over the dimensions in this input; None if not recorded."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["with_replayed"]
-
 _CATEGORIES: Final = {
     **dict.fromkeys(("qkv", "o_proj", "gate_up", "down", "router", "lm_head"), "matmul"),
     **dict.fromkeys(("product", "experts"), "matmul"),

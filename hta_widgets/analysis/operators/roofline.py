@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "roofline", "sentence"]
-
 By = Literal["name", "shapes", "kernel"]
 _COLUMNS: Final[dict[str, Any]] = {
     "category": "str", "calls": "int64", "device_self_ns": "int64", "device_self_pct": "float64",

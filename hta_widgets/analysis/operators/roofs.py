@@ -6,25 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.kernels.peaks import Peaks
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.arrays import Float64, Int8, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["SIMT", "Roofs", "call_units", "name_units", "roofs_of"]
-
-Int8 = npt.NDArray[np.int8]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 SIMT: Final = UNITS.index("simt_fp32")
 """The unit of kernels that multiply no matrices."""

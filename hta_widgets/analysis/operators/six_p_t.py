@@ -12,8 +12,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["SixPT", "six_p_t"]
-
 _PER_TOKEN: Final = 6  # a multiply-add per parameter forward, two backward
 
 

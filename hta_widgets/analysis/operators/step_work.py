@@ -19,17 +19,13 @@ from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula,
 from hta_widgets.analysis.operators.inputs import parse_shapes
 from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.roofs import call_units, name_units
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["StepWork", "step_work"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 PRODUCTS: Final = {name for family in ("matmul", "convolution", "attention") for name in BUILT_IN[family]}
 

@@ -19,6 +19,7 @@ from hta_widgets.analysis.operators.groups import BY, OF_MODULES, By, Groups, gr
 from hta_widgets.analysis.operators.memory import COLUMNS, memory_of
 from hta_widgets.analysis.operators.replayed import with_replayed
 from hta_widgets.analysis.operators.totals import Totals
+from hta_widgets.arrays import Float64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -29,10 +30,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "OUTSIDE", "figures", "operators", "sentence"]
-
-Float64 = npt.NDArray[np.float64]
 
 OUTSIDE: Final = {by: "(no module)" if by in OF_MODULES else "(no operator)" for by in BY}
 """The name of the row of device work that no operator, or module, launched."""

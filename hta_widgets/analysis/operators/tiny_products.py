@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["SHORT_NS", "batched_ns", "short_products"]
-
-Int64 = npt.NDArray[np.int64]
 
 SHORT_NS: Final = 10_000
 """In a shorter kernel most of the time is that of starting, of the first loads and of the last stores."""

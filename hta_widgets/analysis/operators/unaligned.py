@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import kernel_class
@@ -24,14 +23,11 @@ from hta_widgets.analysis.operators.inputs import Shape
 from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
 from hta_widgets.analysis.operators.roofs import roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Product", "aligned_ns", "unaligned_kernels", "unaligned_products"]
-
-Int64 = npt.NDArray[np.int64]
 
 _ELEMENTS: Final = {"tensor_tf32": 4, "tensor_16bit": 8, "tensor_8bit": 16}
 """Unit -> how many of its numbers are 16 bytes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import MATRIX
@@ -14,14 +13,10 @@ from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.tiny_products import SHORT_NS
 from hta_widgets.analysis.operators.waves import partial_waves
+from hta_widgets.arrays import Float64, Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["FILLING", "filled_ns", "underfilled"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 FILLING: Final = (
     *MATRIX, "softmax", "normalization", "elementwise", "reduction", "indexing", "embedding", "optimizer",

@@ -13,22 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError
 from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["MATH", "Attention", "Attentions", "attention_by_name", "pass_on", "unfused_attentions"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 MATH: Final = ("aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math")
 """Operators that are attention as a whole, whatever they call."""

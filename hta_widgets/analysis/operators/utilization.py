@@ -21,8 +21,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "sentence", "utilization"]
-
 _COLUMNS: Final = {
     "rank": "int64", "iteration": "Int64", "steps": "int64", "step_ns": "int64", "work_ns": "int64",
     "formula_pct": "float64", "model_flops": "Int64", "hardware_flops": "Int64", "moved_bytes": "Int64",

@@ -14,16 +14,12 @@ from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.six_p_t import SixPT, six_p_t
 from hta_widgets.analysis.operators.step_work import StepWork, step_work
+from hta_widgets.arrays import Bool, Float64, Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SHAPES", "has_shapes", "rows_of"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.object_]
 
 SHAPES: Final = "Record with torch.profiler.profile(record_shapes=True)."

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.parallelism.microbatches import BACKWARD, FORWARD, WEIGHTS, Passes
 from hta_widgets.analysis.parallelism.schedules import DUALPIPE, UNKNOWN, ZB_H1, Schedule
-
-__all__ = ["Parts", "ends_of", "ideal_bubble", "imbalance", "parts"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+from hta_widgets.arrays import Float64
 
 _NOT_MODELLED = (UNKNOWN, DUALPIPE)
 """The bubble of DualPipe depends on how well its forward and backward passes overlap."""

@@ -19,8 +19,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["IN_WORDS", "SCOPES", "Coordinates", "coordinates", "listed_coordinates"]
-
 SCOPES: Final = ("stage", "replica", "tensor", "context")
 """Along what a job may be split, in the words of `Coordinates`."""
 IN_WORDS: Final = {"tensor": "tensor rank", "context": "context rank"}

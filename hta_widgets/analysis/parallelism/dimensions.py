@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["CONTEXT", "DATA", "DIMENSIONS", "EMBEDDING", "EXPERT", "PIPELINE", "TENSOR", "described"]
-
 DATA: Final = "data"
 TENSOR: Final = "tensor"
 PIPELINE: Final = "pipeline"

@@ -14,8 +14,6 @@ from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, splits
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["exchanges", "routes_tokens"]
-
 _BACKWARD = PHASES.index("backward")
 _SPLITS = ["in_splits", "out_splits"]
 

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
@@ -27,10 +26,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "expert_balance", "fuller", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 
 _COLUMNS = {
     "iteration": "int64", "process_group": "str", "exchange": "int64", "phase": "str", "rank": "int64",

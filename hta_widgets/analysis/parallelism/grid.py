@@ -36,17 +36,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = [
-    "ANALYSIS",
-    "UNKNOWN",
-    "Purpose",
-    "groups_of_experts",
-    "may_have_pipeline",
-    "parallelism",
-    "purposes",
-    "sentence",
-]
-
 UNKNOWN: Final = "unknown"
 
 _COLUMNS = {

@@ -11,14 +11,11 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["BACKWARD", "FORWARD", "WEIGHTS", "Passes", "passes_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 FORWARD: Final = "F"
 BACKWARD: Final = "B"

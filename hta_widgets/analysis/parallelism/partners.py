@@ -9,8 +9,6 @@ import pandas as pd
 
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup
 
-__all__ = ["CHAIN", "RING", "shape"]
-
 CHAIN: Final = "chain"
 RING: Final = "ring"
 

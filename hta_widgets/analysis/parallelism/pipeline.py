@@ -28,8 +28,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "pipeline", "pipelines", "sentence", "steps_of"]
-
 _COLUMNS = {
     "iteration": "int64", "rank": "int64", "process_group": "str", "stage": "int64", "stages": "int64",
     "schedule": "str", "evidence": "str", "microbatches": "Int64", "chunks": "Int64", "order": "str",

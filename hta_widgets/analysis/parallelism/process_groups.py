@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import belonging, collectives, recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import distributed_info
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ProcessGroup", "listed_groups", "process_groups", "splits_of"]
-
-Int64 = npt.NDArray[np.int64]
 _Key = tuple[str, tuple[int, ...], int]
 """What a group is known by: name, members, size."""
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
@@ -15,14 +14,11 @@ from hta_widgets.analysis.parallelism.bubbles import ends_of
 from hta_widgets.analysis.parallelism.microbatches import BACKWARD, FORWARD, Passes
 from hta_widgets.analysis.parallelism.pipeline import pipeline, pipelines, steps_of
 from hta_widgets.analysis.parallelism.schedules import INTERLEAVED, Schedule, order_of, schedule_of
+from hta_widgets.arrays import Float64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-
-__all__ = ["rescheduled"]
-
-Float64 = npt.NDArray[np.float64]
 
 _TRUSTED: Final = 0.05
 """A replay that is further from the recorded time of the pipeline explains nothing."""

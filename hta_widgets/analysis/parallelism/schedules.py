@@ -8,18 +8,6 @@ from typing import Final
 
 from hta_widgets.analysis.parallelism.microbatches import FORWARD, WEIGHTS, Passes
 
-__all__ = [
-    "DUALPIPE",
-    "GPIPE",
-    "INTERLEAVED",
-    "ONE_F_ONE_B",
-    "UNKNOWN",
-    "ZB_H1",
-    "Schedule",
-    "order_of",
-    "schedule_of",
-]
-
 GPIPE: Final = "GPipe"
 ONE_F_ONE_B: Final = "1F1B"
 INTERLEAVED: Final = "interleaved 1F1B"

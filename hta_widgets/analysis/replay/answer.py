@@ -6,8 +6,6 @@ import pandas as pd
 
 from hta_widgets.formatting import duration, percent, signed
 
-__all__ = ["sentence"]
-
 
 def sentence(frame: pd.DataFrame) -> str:
     """What `what_if` found: the step at the median, then the whole recording."""

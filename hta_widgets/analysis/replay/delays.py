@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.step_function import time_with
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.host_points import HostPoints
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import first_of_each, grouped
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["Delays", "delays_of"]
 
 # Of a recording in which nothing shows them, ns.
 LATENCY, GAP, CALL = 6_000, 1_000, 5_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
@@ -20,11 +19,8 @@ from hta_widgets.analysis.replay.kinds import (
     WAIT,
 )
 from hta_widgets.analysis.replay.progress import Progress
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import inline
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["launched_event", "orphan"]
 
 UNEXPLAINED = 5_000
 """A shorter delay of a start needs no cause on another stream, ns."""

@@ -12,22 +12,16 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.replay.host_points import HostPoints, named
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, order_in_groups
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["STREAM_WAITS", "DeviceEvents", "device_events", "device_rows", "streams_of"]
 
 STREAM_WAITS = re.compile("StreamWaitEvent")
 

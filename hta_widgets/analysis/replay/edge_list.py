@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64, UInt8
 from hta_widgets.jit import inline
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
 Whole = int | np.int64
-
-__all__ = ["Edges", "Nodes", "add", "empty", "last_until", "settle", "targets"]
 
 
 class Nodes(NamedTuple):

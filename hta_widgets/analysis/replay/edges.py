@@ -13,14 +13,9 @@ from hta_widgets.analysis.replay.host_edges import CLOCK_SLACK, call_ends, call_
 from hta_widgets.analysis.replay.host_points import NO_WAIT, HostPoints
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, COPY, DEVICE, SYNC
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress, start
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import among, unique
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["dependencies"]
 
 
 def dependencies(

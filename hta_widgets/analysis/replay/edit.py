@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.job.replayed import Change
     from hta_widgets.analysis.replay.plan import Plan
 
-__all__ = ["Edit"]
-
 
 @dataclass(frozen=True)
 class Edit:

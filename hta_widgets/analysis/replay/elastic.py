@@ -6,18 +6,13 @@ Such a delay comes from sharing the device, so under an edit it changes with the
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes, targets
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import kernel, outline
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-
-__all__ = ["shared_delays"]
 
 ELASTIC_FROM = 50_000
 """A shorter residual is not worth explaining, ns."""

@@ -13,8 +13,6 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.formatting import did_you_mean
 
-__all__ = ["parse", "parse_all", "written"]
-
 _MAKERS: dict[str, Callable[..., Edit]] = {
     name: function
     for name in edits.__all__

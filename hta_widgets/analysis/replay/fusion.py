@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.kinds import (
     CALL,
@@ -14,10 +13,7 @@ from hta_widgets.analysis.replay.kinds import (
     STREAM,
 )
 from hta_widgets.analysis.replay.plan import Plan
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["fuse"]
+from hta_widgets.arrays import Int64
 
 GAP_IN_GRAPH = 0.15
 """Share of the usual gap between kernels that is left inside a graph."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "fusion_candidates", "sentence"]
-
 REPLAYED: Final = 10
 """Of so many candidates of a rank, those that save most device time, a replay tells the saving."""
 

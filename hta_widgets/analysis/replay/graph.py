@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.delays import Delays, delays_of
@@ -40,6 +39,7 @@ from hta_widgets.analysis.replay.host_points import (
 )
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED, START, SYNC
 from hta_widgets.analysis.replay.marks import marks_of
+from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -55,13 +55,6 @@ from hta_widgets.trace.waits import (
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["Graph", "graph_of"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.kinds import (
@@ -22,18 +21,12 @@ from hta_widgets.analysis.replay.kinds import (
     SYNC,
     WAITING_CALL,
 )
+from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["Group", "groups_of"]
 
 _NAMED = (CALL, WAITING_CALL, SYNC, COPY, QUEUE, DEVICE)
 

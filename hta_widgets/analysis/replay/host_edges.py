@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
@@ -20,12 +19,8 @@ from hta_widgets.analysis.replay.kinds import (
     WAITING_CALL,
 )
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import inline
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["CLOCK_SLACK", "COPY_SLACK", "SHARED", "call_ends", "call_or_mark", "lets_go_on"]
 
 OWN_GAP = 50_000
 """A shorter pause of a thread is its own, ns."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, MARK
+from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import order_in_groups, unique
@@ -24,13 +24,6 @@ from hta_widgets.trace.waits import sync_calls
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["ALLOCATES", "DEVICE_WIDE", "HostPoints", "host_points", "named"]
 
 SYNCHRONISES = re.compile(
     r"(Stream|Device|Event|Ctx|Context)Synchronize|^(cuda|hip)Free(Host)?$|^hipHostFree|^cudaMemcpy$"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["INFERRED", "KINDS"]
-
 # What a point (node) is.
 START, CALL_BEGINS, CALL_ENDS, MARK, EVENT_STARTS, EVENT_ENDS = range(6)
 

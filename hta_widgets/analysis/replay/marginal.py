@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Change", "marginal_savings", "saved", "time_of"]
-
 Change = Edit | Sequence[Edit]
 """An edit, or several that are one change."""
 

@@ -7,18 +7,9 @@ floor(x + 0.5), as the browser does.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Float64, Int32, Int64
 from hta_widgets.jit import kernel
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = [
-    "ESTIMATE", "GONE", "MODES", "MOST", "PINNED", "WHOLE", "binding_chain", "edited_weights", "happens",
-]  # fmt: skip
 
 GONE = -(1 << 52)
 """Weight of a removed edge: before any time, and exact as a float64 in the browser."""

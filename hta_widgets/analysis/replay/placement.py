@@ -18,16 +18,12 @@ import numpy.typing as npt
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS, EVENT_STARTS, MARK
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
-__all__ = ["PLACED", "Line", "Placed", "every_thread", "of_thread", "placed"]
 
 PLACED = ("replayed", "between", "elsewhere")
 POINT, BETWEEN, ELSEWHERE = range(len(PLACED))

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -21,16 +21,11 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.plan import Plan
     from hta_widgets.trace.rank_trace import RankTrace
 
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
-
 STEP = " / "
 """Between the names of a call path, as in those of `operators(by="call_path")`."""
 
 _WILDCARDS = "*?["
 _ESCAPED = re.compile(r"\[([*?[])\]")
-
-__all__ = ["STEP", "always", "inside", "late_launches", "matches", "spans"]
 
 
 def matches(pattern: str, name: str) -> bool:

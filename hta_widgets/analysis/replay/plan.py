@@ -15,17 +15,11 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
 from hta_widgets.analysis.replay.passes import edited_weights, happens
+from hta_widgets.arrays import Bool, Float64, Int32, Int64
 from hta_widgets.trace.ordering import among, grouped
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["Plan"]
 
 _EVER = -(1 << 62)
 # Findings ask for the same few dozen kernels in one replay after another.

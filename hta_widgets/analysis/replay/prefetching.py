@@ -11,7 +11,6 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import described
@@ -31,15 +30,12 @@ from hta_widgets.analysis.replay.kinds import (
 from hta_widgets.analysis.replay.passes import GONE
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.strategy.fsdp_passes import RECORD, Passes, passes_of
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["send_ahead"]
-
-Int64 = npt.NDArray[np.int64]
 
 _GATHER = "allgather"
 

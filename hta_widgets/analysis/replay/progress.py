@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["Progress", "start"]
+from hta_widgets.arrays import Int64
 
 NODE, TIME, THREAD = range(3)
 

@@ -30,6 +30,7 @@ from hta_widgets.analysis.replay.kinds import (
     WAIT,
 )
 from hta_widgets.analysis.replay.passes import WHOLE, binding_chain, happens
+from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import brief, percent
@@ -40,10 +41,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-
-__all__ = ["Quality", "first_trusted", "quality_of", "replay_quality", "trusted_ranks"]
 
 WORST_ERROR_PCT = 5.0
 """A graph that misses the recorded time by more does not explain it."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["replayed_events", "replayed_places"]
-
 _COLUMNS = {
     "rank": "int64",
     "event_id": "int64",

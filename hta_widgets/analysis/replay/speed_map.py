@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["SPEEDS", "speed_map"]
-
 SPEEDS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """How many times as fast: about a factor of the root of 2 between neighbours."""
 _COLUMNS = {

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.kinds import DEVICE, LAUNCH, LAUNCH_FIRST, ORPHAN, STREAM
 from hta_widgets.analysis.replay.passes import GONE
 from hta_widgets.analysis.replay.plan import Plan
-
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["move"]
+from hta_widgets.arrays import Bool
 
 
 def move(plan: Plan, edges: Bool) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -22,17 +21,13 @@ from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import quality_of, trusted_ranks
 from hta_widgets.analysis.replay.windows import falls_behind_ns, replayed_windows
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["LEAST_PCT", "PARTS", "answered", "planned", "replayed", "within_ranks"]
 
 LEAST_PCT: Final = 0.5
 """A smaller change of the time is none: the model's own error is of this size."""

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.marks import marks_of
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.iteration_clock import Clock, host_windows, tiled, timed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-__all__ = ["falls_behind_ns", "replayed_iterations", "replayed_windows"]
 
 
 def replayed_iterations(

@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.serving.table import steps_of
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Bubble", "bubbles_of", "idle_between"]
-
-Int64 = npt.NDArray[np.int64]
 
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME)
 # What is open for this share of the time is where the time goes, rather than in a part of it.

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "roles", "sentence"]
-
 _NO_ROLE: Final = "(unknown)"
 
 

@@ -18,19 +18,15 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.calls import module_calls, module_texts, operator_calls
 from hta_widgets.analysis.serving.experts import Inputs, inputs_within
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import load
-
-__all__ = ["Captured", "Graph", "aligned", "graphs_in"]
-
-Int64 = npt.NDArray[np.int64]
 
 ENOUGH: Final = 0.99
 """Of the kernels of a replay, and of their time, so much must be found in a capture."""

@@ -18,8 +18,6 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["WEIGHT_BYTES", "Experts", "Inputs", "experts_of", "inputs_within", "texts_of"]
-
 Inputs = tuple[str, str]
 """JSON of the shapes and of the types of an operator's inputs."""
 

@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.serving.parts import PRODUCT, UNKNOWN
-
-__all__ = ["Placed", "placed"]
-
-Int64 = npt.NDArray[np.int64]
+from hta_widgets.arrays import Int64
 
 # Kernels of unknown kind may take so much of the time that is attributed, and no more.
 _MOST_UNKNOWN: Final = 0.01

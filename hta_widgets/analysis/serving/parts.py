@@ -8,8 +8,6 @@ from typing import Final
 
 from hta_widgets.analysis.kernels.classes import kernel_class
 
-__all__ = ["PRODUCT", "UNKNOWN", "part_of_kernel", "part_of_module", "part_of_operator"]
-
 PRODUCT: Final = "product"
 """A matrix product: which one it is follows from its place."""
 UNKNOWN: Final = "unknown"

@@ -18,8 +18,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "METRICS", "TPOT_PHASES", "phases_of", "sentence", "serving_phases"]
-
 METRICS: Final = {
     "time to first token": "vllm:time_to_first_token_seconds, sglang:time_to_first_token_seconds",
     "queueing time": "vllm:request_queue_time_seconds, sglang:queue_time_seconds",

@@ -23,17 +23,13 @@ from hta_widgets.analysis.serving.parts import (
     part_of_operator,
 )
 from hta_widgets.analysis.serving.table import is_server, own_work
+from hta_widgets.arrays import Int32, Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["MARK", "REMEDY", "Roles", "replayed_roles", "roles_of"]
-
 MARK: Final = "[graph] "
 """How the name of a role begins where it stands among names of operators and calls."""
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 REMEDY: Final = "open the trace of the graphs' capture with it: capture="
 """What tells roles that are not known."""

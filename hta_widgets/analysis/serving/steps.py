@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "NOT_RECORDED", "in_scope", "sentence", "server_ranks", "serving_steps"]
-
 NOT_RECORDED = "nothing recorded"
 """What the host runs between steps where no call of it is recorded then."""
 

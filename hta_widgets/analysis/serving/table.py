@@ -6,22 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.step_names import ServingStep, serving_step
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["LIKE_DECODE", "is_server", "own_work", "steps_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 LIKE_DECODE = ("decode", "verify", "draft", "diffusion")
 """Phases whose steps come again and again with the same batch."""

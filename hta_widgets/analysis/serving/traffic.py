@@ -32,13 +32,10 @@ from hta_widgets.analysis.serving.experts import (
 from hta_widgets.analysis.serving.parts import PRODUCT
 from hta_widgets.analysis.serving.roles import Roles, roles_of
 from hta_widgets.analysis.serving.table import steps_of
+from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["COVERED", "Traffic", "traffic_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 COVERED: Final = 0.5
 """Of a step's device time so much must be of kernels whose traffic is known, for a share of the peak."""

@@ -22,8 +22,6 @@ from hta_widgets.analysis.serving.table import is_server, steps_of
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["moved", "moved_alone"]
-
 _NAMES: Final = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector", re.IGNORECASE)
 
 

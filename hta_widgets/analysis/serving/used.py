@@ -17,8 +17,6 @@ from hta_widgets.formatting import percent
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["USED", "used"]
-
 USED: Final = (
     "weight_bytes", "weight_least_bytes", "kv_bytes", "kv_least_bytes", "mbu_pct", "mbu_least_pct",
     "mfu_pct", "covered_pct", "why",

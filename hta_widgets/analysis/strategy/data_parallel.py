@@ -32,8 +32,6 @@ from hta_widgets.analysis.strategy.reading import (
 )  # fmt: skip
 from hta_widgets.formatting import counted
 
-__all__ = ["replicated", "sharded"]
-
 # FSDP keeps the root's parameters for backward, and users let it keep those of the last unit, too.
 _MOST_KEPT = 2
 

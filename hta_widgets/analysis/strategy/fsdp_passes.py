@@ -15,22 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import PREFIX
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "BACKWARD", "FORWARD", "FULLY_SHARD", "RANGES", "RECORD", "ROOT", "Passes", "UnitPass", "names_ranges",
-    "passes_of",
-]  # fmt: skip
-
-Int64 = npt.NDArray[np.int64]
 
 FORWARD: Final = "forward"
 BACKWARD: Final = "backward"

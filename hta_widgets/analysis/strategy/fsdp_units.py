@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives_of
@@ -22,6 +21,7 @@ from hta_widgets.analysis.strategy.fsdp_passes import (
     names_ranges,
     passes_of,
 )
+from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Segments, Series
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
@@ -31,10 +31,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["ANALYSIS", "CAUSES", "GATHER", "fsdp_units", "sentence"]
-
-Int64 = npt.NDArray[np.int64]
 
 GATHER: Final = "all_gather"
 COMPUTE: Final = "compute"

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["GroupEvidence", "evidence_of"]
-
 _HYBRID = {FULL_SHARD: HYBRID_SHARD, SHARD_GRAD_OP: HYBRID_SHARD_ZERO2}
 _WRAPPERS = (("DistributedDataParallel.", "DDP"), *((ranges, "FSDP") for ranges in RANGES))
 

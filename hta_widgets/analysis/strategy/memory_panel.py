@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["ANALYSIS", "owners_or_model", "sentence"]
-
 COMPUTED: Final = "computed, not measured"
 """The device of what was computed."""
 

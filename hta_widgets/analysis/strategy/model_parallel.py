@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from hta_widgets.analysis.strategy.messages import Message
 from hta_widgets.analysis.strategy.reading import PIPELINE, TENSOR, Reading, dtypes, of, sizes, unknown
 
-__all__ = ["sequence_parallel", "stages", "tensor_parallel"]
-
 
 def tensor_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> Reading:
     """Layers split over ranks sum their activations in forward and the activations' gradients in backward."""

@@ -31,8 +31,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Optimizer", "memory_sentence", "strategy_memory"]
-
 Optimizer = Literal["adam", "adamw", "sgd", "sgd_momentum"]
 
 _STATES: Final[dict[str, int]] = {"adam": 2, "adamw": 2, "sgd": 0, "sgd_momentum": 1}

@@ -9,12 +9,6 @@ from typing import Final
 
 from hta_widgets.analysis.strategy.messages import Message
 
-__all__ = [
-    "DDP", "FSDP", "FULL_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", "NOT_RECOGNISED", "NO_SHARD",
-    "PIPELINE", "SHARD_GRAD_OP", "SINGLE", "TENSOR", "ZERO_3", "ZERO_BELOW_3", "Reading", "bytes_of",
-    "dtypes", "elements", "of", "sent_bytes", "sizes", "unknown",
-]  # fmt: skip
-
 SINGLE: Final = "single device"
 DDP: Final = "DDP"
 NO_SHARD: Final = "FSDP NO_SHARD"

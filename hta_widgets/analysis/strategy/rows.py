@@ -13,8 +13,6 @@ from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, sent_bytes
 from hta_widgets.formatting import runs_of
 
-__all__ = ["frame_of", "numbers", "plain_row", "row_of"]
-
 _COLUMNS = {
     "strategy": "str", "evidence": "str", "role": "str", "ranks": "str", "process_group": "str",
     "group_size": "Int64", "steps": "int64", "reducing_steps": "int64", "passes": "Int64",

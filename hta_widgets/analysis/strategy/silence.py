@@ -15,8 +15,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["silent_row"]
-
 _HOST_SIDE = ("record_param_comms", "c10d::", "nccl:", "gloo:", "mpi:", "ucc:")
 
 

@@ -10,8 +10,6 @@ from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, NODE, Message
 from hta_widgets.analysis.strategy.model_parallel import sequence_parallel, stages, tensor_parallel
 from hta_widgets.analysis.strategy.reading import TENSOR, Reading, of, unknown
 
-__all__ = ["read_step"]
-
 
 def read_step(
     messages: Sequence[Message],

@@ -23,16 +23,6 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = [
-    "ANALYSIS",
-    "COMPARISON",
-    "job_evidence",
-    "runs_sentence",
-    "sentence",
-    "strategies",
-    "training_strategy",
-]
-
 _RECORD_SIZES: Final = (
     "Record with PyTorch 2.2 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA]): its record_param_comms events carry the size of each NCCL collective."

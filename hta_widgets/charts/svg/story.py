@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from hta_widgets.charts.svg.drawing import MUTED, Drawing
 from hta_widgets.palette import LIGHT
 
-__all__ = ["FoundPicture", "Segment", "StoryPicture", "draw_story"]
-
 _SAVED, _GROUND = "#1b6e3c", "#ffffff"  # --hta-good, --hta-background of the front end
 _MIXED = 0.52  # --hta-mixed
 _FADES_TO = 0.12

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
-
-__all__ = ["arrows", "categorised", "having", "launched_by", "operators_of", "places", "slices_of", "sparse"]
-
-Bool = npt.NDArray[np.bool_]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 def slices_of(table: EventTable) -> Int64:

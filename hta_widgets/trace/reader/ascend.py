@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.trace.reader.arrows import (
     arrows,
     categorised,
@@ -28,12 +29,6 @@ from hta_widgets.trace.reader.arrows import (
 )
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
-
-__all__ = ["NPU", "of_ascend"]
-
-Bool = npt.NDArray[np.bool_]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 NPU: Final = "Ascend Hardware"
 _CANN = "CANN"

@@ -11,8 +11,6 @@ from typing import Final
 
 from hta_widgets.trace.reader.bytes import Text
 
-__all__ = ["LONGEST_EVENT", "LONGEST_EVENT_AFTER_DAMAGE", "LOOK_BACK", "SPACE", "next_head"]
-
 SPACE: Final = b" \t\r\n"
 LONGEST_EVENT: Final = 4 << 20
 """An unclosed bracket must not swallow the file: an event is not longer."""

@@ -11,17 +11,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.arrows import categorised, having, launched_by, operators_of, slices_of
 from hta_widgets.trace.reader.ascend import NPU, of_ascend
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
-
-__all__ = ["as_kineto"]
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 _DEVICE, _CPU = "CUDA functions", "CPU functions"
 _NEARLY_ALL = 0.9

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import inline, kernel, outline
 from hta_widgets.trace.reader.bytes import PADDING, Text, borrowed, byte_at, same_bytes
 from hta_widgets.trace.reader.dictionary import FULL, Entries, borrowed_entries, intern
@@ -38,9 +39,6 @@ from hta_widgets.trace.reader.json_text import (
     string_end,
 )
 from hta_widgets.trace.reader.numbers import read_decimal, read_int, read_microseconds
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 LETTER_N = ord("n")
 

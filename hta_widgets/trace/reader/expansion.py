@@ -11,8 +11,6 @@ from typing import Final
 
 from hta_widgets.errors import TraceFormatError
 
-__all__ = ["check_expansion", "most_expansion"]
-
 _USUAL: Final = 200.0
 _BYTES_PER_EVENT: Final = 100  # of text; so a file has at most two events for each of its own bytes
 _ALWAYS_BYTES: Final = 100 << 20

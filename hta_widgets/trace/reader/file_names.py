@@ -7,18 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "TraceFile",
-    "coordinates",
-    "grid_ranks",
-    "last_part",
-    "natural",
-    "number_in_name",
-    "rank_in_name",
-    "without_rank",
-    "without_time",
-]
-
 # Only short numbers, since a process id or a time stamp is not a rank. `rank[3]`: Primus; `worker3`: PyTorch.
 _RANKS = (
     re.compile(r"rank[-_ .=\[]?(\d{1,6})(?!\d)", re.IGNORECASE),

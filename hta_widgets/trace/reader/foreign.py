@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["EXECUTION_TRACE", "HEAD_BYTES", "Foreign", "foreign", "foreign_json", "packed"]
-
 HEAD_BYTES: Final = 1 << 16
 """How much of a file tells what it is."""
 

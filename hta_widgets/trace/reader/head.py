@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 
-__all__ = ["Events", "HeadSearch", "second_key"]
-
 EVENTS_KEY: Final = b'"traceEvents"'
 _ASSIGNED: Final = re.compile(EVENTS_KEY + rb"\s*+:\s*+(?P<value>[^\s])")
 _NAME: Final = np.frombuffer(b"traceEvents", np.uint8)

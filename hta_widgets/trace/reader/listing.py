@@ -15,8 +15,6 @@ from hta_widgets.errors import HtaWidgetsError, TraceNotFoundError
 from hta_widgets.trace.reader.remote import RemoteFile, connected, persistent
 from hta_widgets.trace.reader.remote_errors import scheme_of, shown
 
-__all__ = ["Listing", "listed"]
-
 _AT_ONCE = 16
 _WEB = ("http", "https")
 _PAGE = "text/html"

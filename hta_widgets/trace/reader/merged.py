@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.stated import MOST_RANKS
 from hta_widgets.trace.reader.table import EventTable, Problem
-
-__all__ = ["by_rank", "note_several"]
-
-Int64 = npt.NDArray[np.int64]
 
 _RANK = re.compile(r"\brank[-_ :=#]*(\d{1,9})(?!\d)", re.IGNORECASE)
 _PLACE = re.compile(r"^\[((?:[A-Z]{2}\d{1,4}-?)+)\]")

@@ -22,8 +22,6 @@ from hta_widgets.trace.reader.file_names import (
 )
 from hta_widgets.trace.reader.stated import whole_number
 
-__all__ = ["Assigned", "Stated", "assign_ranks", "stated_rank"]
-
 
 @dataclass(frozen=True)
 class Stated:

@@ -18,16 +18,15 @@ import numpy.typing as npt
 import orjson
 from isal import igzip
 
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.head import HeadSearch
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.perfetto.head import is_perfetto
-from hta_widgets.trace.reader.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
+from hta_widgets.trace.reader.raw_scan import find_spans, find_values, joined, padded_text, spliced
 from hta_widgets.trace.reader.source import Source
 from hta_widgets.whole_files import replacing
-
-__all__ = ["RawTrace"]
 
 _GzipFile: Any = igzip.IGzipFile
 _BLOCK = 4 << 20

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.reader.bytes import PADDING, Text, borrowed, byte_at, u64, word_at
 from hta_widgets.trace.reader.damage import LONGEST_EVENT, LONGEST_EVENT_AFTER_DAMAGE, next_head
@@ -27,9 +27,6 @@ from hta_widgets.trace.reader.json_text import (
     string_end,
 )
 from hta_widgets.trace.reader.source import Source
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 ARGS: Final = u64(int.from_bytes(b"args", "little"))
 _BLOCK: Final = 4 << 20

@@ -27,8 +27,6 @@ from hta_widgets.trace.reader.file_names import (
 from hta_widgets.trace.reader.source import Source
 from hta_widgets.trace.reader.stated import MOST_RANKS
 
-__all__ = ["Recordings", "find_recordings", "grouped", "nearest_times"]
-
 # What programs call the moments that they record.
 _MOMENT = re.compile(r"(?:iteration|iter|step|cycle|batch|window)[-_ =]?(\d+)(?!\d)", re.IGNORECASE)
 # torch.profiler's handler writes worker.nanoseconds.pt.trace.json, SGLang seconds first; others a date.

@@ -25,8 +25,6 @@ from hta_widgets.trace.reader.remote_errors import (
     shown,
 )
 
-__all__ = ["Cancelled", "RemoteFile", "connected", "persistent"]
-
 Answer = TypeVar("Answer")
 
 STALL_SECONDS = 30.0

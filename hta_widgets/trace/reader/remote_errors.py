@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from hta_widgets.errors import AccessDeniedError, HtaWidgetsError, RemoteError, TraceNotFoundError
 
-__all__ = ["CutError", "StalledError", "is_final", "library_error", "scheme_of", "shown"]
-
 _DRIVERS = {
     "http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs",
     "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "adl": "adlfs", "sftp": "paramiko", "ssh": "paramiko",

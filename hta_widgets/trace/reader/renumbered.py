@@ -12,8 +12,6 @@ from typing import Any
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["renumbered", "renumbered_metadata"]
-
 _RANKS = ("process_rank", "source_rank", "destination_rank")
 
 

@@ -20,8 +20,6 @@ from isal import isal_zlib
 
 from hta_widgets.whole_files import private_folder, replacing
 
-__all__ = ["DamagedFileError", "Sealing", "read_sealed", "sealed"]
-
 BLOCK: Final = 1 << 20
 _MAGIC: Final = b"HTAseal1"
 _FOOTER: Final = struct.Struct("<8sQI")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["MOST_RANKS", "in_words", "unusable", "whole_number"]
-
 MOST_RANKS: Final = 1 << 31
 """Ranks are below: NCCL and Gloo number them with 32 bits."""
 _TOLD: Final = 3

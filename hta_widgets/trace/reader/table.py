@@ -9,11 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Float64, Int32, Int64
 from hta_widgets.trace.reader.schema import NULL
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Values = npt.NDArray[Any]
 
 

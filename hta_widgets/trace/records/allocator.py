@@ -7,12 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
-
-__all__ = ["AllocatorFaults", "allocator_faults"]
-
-Int64 = npt.NDArray[np.int64]
 
 _EVENTS = ("[memory]", "[OutOfMemory]")
 # A pebibyte: no device or host has as much.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.formatting import counted
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.links import windows_of
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["OF_STEP", "DoubtfulStep", "doubtful_steps", "may_doubt"]
-
-Int64 = npt.NDArray[np.int64]
 
 OF_STEP = 0.005
 _OF_WORK = 0.01

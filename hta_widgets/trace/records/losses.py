@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.reader.schema import NULL
@@ -20,11 +20,6 @@ from hta_widgets.trace.records.work import launching
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Losses", "losses_of", "without_launch"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _CAPTURE = re.compile(r"^(?:cuda|hip|cu|mu)StreamBeginCapture|^(?:cuda|hip|cu|mu)StreamEndCapture")
 _GRAPH = re.compile(r"GraphLaunch")

@@ -8,8 +8,6 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NOTHING", "REASONS", "Mark", "Marked"]
-
 
 class Mark(IntEnum):
     """Why a record cannot be true. The numbers are those of the column ``mark``."""

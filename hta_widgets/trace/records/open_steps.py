@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.records.marks import NOTHING, Mark, Marked
 from hta_widgets.trace.step_names import profiler_step, serving_step
-
-__all__ = ["open_steps"]
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 def open_steps(table: EventTable, notes: Int32, untimed: Int32) -> tuple[Marked, Int64, Int64]:

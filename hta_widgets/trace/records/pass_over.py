@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
@@ -15,10 +15,6 @@ from hta_widgets.trace.records.starts import mark_early_starts
 from hta_widgets.trace.records.untimed import far_away, mark_untimed, place_untimed
 from hta_widgets.trace.records.work import CALL, DEVICE, NOTE, Codes, work_of
 
-__all__ = ["pass_over"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 _NO_KIND = 0
 
 

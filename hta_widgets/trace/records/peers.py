@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.trace.records.work import Work
-
-__all__ = ["ENOUGH", "Peers"]
-
-Int64 = npt.NDArray[np.int64]
 
 # From -13 % to 3.5 %, over the records of real files, each taken as if it were broken.
 _ESTIMATE_ERROR = 0.15

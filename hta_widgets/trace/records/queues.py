@@ -11,16 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.peers import ENOUGH, Peers
 from hta_widgets.trace.records.work import Work, each_queue
-
-__all__ = ["mark_impossible_ends"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Two roundings to whole microseconds; the ends of real queues never go back.
 _TICK_NS = 2_000

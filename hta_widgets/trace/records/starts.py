@@ -8,17 +8,12 @@ where one record is wrong.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.work import Work, each_queue
-
-__all__ = ["mark_early_starts"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Two roundings to whole microseconds, of a start and a duration.
 _TICK_NS = 2_000

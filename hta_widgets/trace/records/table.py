@@ -13,8 +13,6 @@ from hta_widgets.trace.records.marks import REASONS, Mark
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["records_frame"]
-
 
 def records_frame(rank_trace: RankTrace) -> pd.DataFrame:
     """The marked records of a rank, by their place in the file; columns as in `Trace.records`."""

@@ -7,17 +7,12 @@ out: the record ran after its predecessor and before its successor, and like cal
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 from hta_widgets.trace.records.peers import ENOUGH, Peers
 from hta_widgets.trace.records.work import Work, each_queue
-
-__all__ = ["far_away", "mark_untimed", "place_untimed"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Silences that no recording holds: the longest of a real one is 1.65 s. Of the host an hour, for a program
 # may rest while it is recorded.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.records.doubt import DoubtfulStep
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["CLAIMS", "Claim", "Veto", "decisive", "reason_of", "vetoes_of"]
-
 Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")

@@ -10,17 +10,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.links import first_calls
 from hta_widgets.trace.ordering import order_in_groups, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-__all__ = ["CALL", "DEVICE", "NOTE", "Codes", "Work", "each_queue", "launching", "work_of"]
-
 Codes = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 DEVICE, CALL, NOTE = 1, 2, 3
 """Kinds of events: device work, calls of a runtime or driver, annotations."""

@@ -11,8 +11,6 @@ import re
 from hta_widgets.analysis.kernels.classes.record import KernelClass
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["aiter", "composable_kernel", "miopen", "tensile"]
-
 _MATRIX_CORES: dict[str, Unit] = {
     "S": "tensor_fp32", "C": "tensor_fp32", "D": "tensor_fp64", "Z": "tensor_fp64", "H": "tensor_16bit",
     "B": "tensor_16bit", "F8": "tensor_8bit", "B8": "tensor_8bit", "I8": "tensor_8bit", "F4": "tensor_4bit",

@@ -7,8 +7,6 @@ import re
 from hta_widgets.analysis.kernels.classes.record import KernelClass, unit_of_types
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["attention"]
-
 # <head dimension, rows of Q, rows of K and V, ...>
 _FLASH2 = re.compile(r"\bflash_(?:fwd|bwd)\w*<")
 _TRAITS = re.compile(r"Flash_(?:fwd|bwd)_kernel_traits<(?:\(int\))?\d+, (?:\(int\))?(\d+), (?:\(int\))?(\d+)")

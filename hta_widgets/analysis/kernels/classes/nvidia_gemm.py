@@ -19,8 +19,6 @@ from hta_widgets.analysis.kernels.classes.record import (
 )
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["nvidia_gemm"]
-
 _CORE = re.compile(
     r"(?:\b|\b_?\dx_)(?:cudnn_(?:infer_|train_)?)?("
     r"(?:trt_)?(?:maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell|sm\d{2,3}_xmma)_\w+"

@@ -6,8 +6,6 @@ import re
 
 from hta_widgets.analysis.kernels.classes.record import KernelClass, epilogue_of, unit_of_types
 
-__all__ = ["other_product", "pytorch", "simple", "triton"]
-
 _BMM = re.compile(
     r"^bmm_(?P<out>[A-Z][a-z0-9]+)_(?P<a>(?:Bfloat16|Fp16|E\dm\d|Mx\w\dm\d))(?P<b>Bfloat16|Fp16|E\dm\d|Mx\w\dm\d)?_"
 )

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["MATRIX", "UNIT_OF_TYPE", "KernelClass", "epilogue_of", "layout_of", "operand_of", "unit_of_types"]
-
 _READ = 4096
 MATRIX = ("gemm", "convolution", "attention")
 """The operations that tensor cores are made for. A matrix times one vector (gemv) only waits for memory."""

@@ -7,8 +7,6 @@ import re
 from hta_widgets.analysis.kernels.classes.record import KernelClass, unit_of_types
 from hta_widgets.analysis.kernels.units import Unit
 
-__all__ = ["cudnn_engine", "cutlass_template", "simt_template"]
-
 _SIMT_OF: dict[str, Unit] = {"float": "simt_fp32", "double": "simt_fp64"}
 # The type in which the sum is kept is the last of the four types.
 _VECTOR = re.compile(

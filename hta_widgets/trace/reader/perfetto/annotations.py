@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from hta_widgets.trace.reader.perfetto.wire import double, fields, signed
 
-__all__ = ["as_json", "decoded"]
-
 NAME_IID, NAME = 1, 10
 BOOL, UINT, INT, DOUBLE, STRING, POINTER, NESTED, JSON = 2, 3, 4, 5, 6, 7, 8, 9
 ENTRIES, ITEMS, STRING_IID = 11, 12, 17

@@ -12,11 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Bool
 from hta_widgets.trace.reader.table import EventTable, Problem
-
-__all__ = ["with_categories"]
-
-Bool = npt.NDArray[np.bool_]
 
 _KINETO: Final = frozenset({
     "cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "cuda_runtime", "cuda_driver",

@@ -6,8 +6,6 @@ from typing import Final
 
 from hta_widgets.trace.reader.perfetto.wire import BYTES, VARINT, fields
 
-__all__ = ["is_perfetto"]
-
 _VARINTS: Final = frozenset({3, 8, 10, 13, 41, 42, 58, 79, 87, 98})
 _PACKET: Final = 0x0A
 _LARGEST_FIELD: Final = 1 << 12

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import outline
 from hta_widgets.trace.reader.bytes import Text
 from hta_widgets.trace.reader.dictionary import Entries, intern
@@ -34,7 +35,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     THREAD_SORT,
     TID,
     UNRESOLVED,
-    Int64,
     Number,
 )
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 Number = Any
 """A number of 64 bits: kernels turn a plain int into one."""
-
-Int64 = npt.NDArray[np.int64]
 
 # status of a scan
 ALL: Final = 0  # every packet that ends before the stop was read

@@ -21,8 +21,6 @@ from hta_widgets.trace.reader.perfetto.packets import next_packet, scan_packets
 from hta_widgets.trace.reader.schema import argument_columns
 from hta_widgets.trace.reader.table import EventTable, Problem, cut_short
 
-__all__ = ["METADATA_NAMES", "PacketReading"]
-
 METADATA_NAMES: Final = ("trace_metadata", "device_properties")
 """Instants under which Kineto writes what is about the whole trace; the first codes of the names."""
 

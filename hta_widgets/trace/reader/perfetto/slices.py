@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.reader.perfetto.layout import BEGIN, END
-
-__all__ = ["ends_of"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 def ends_of(kind: Int64, time: Int64, track: Int64, tracks: int) -> Int64:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.reader import values
 from hta_widgets.trace.reader.bytes import PADDING
 from hta_widgets.trace.reader.columns import ColumnScanner, _merge
@@ -54,10 +55,6 @@ from hta_widgets.trace.reader.table import EventTable, Problem
 if TYPE_CHECKING:
     from hta_widgets.trace.reader.perfetto.reading import PacketReading
 
-__all__ = ["made"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Sparse = tuple[Int32, npt.NDArray[Any]]
 
 _STAGES: Final = {

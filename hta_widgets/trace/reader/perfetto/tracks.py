@@ -25,8 +25,6 @@ from hta_widgets.trace.reader.perfetto.layout import (
     TRACK_NAME,
 )
 
-__all__ = ["Track", "metadata_events", "places"]
-
 _DEEPEST = 64
 _NO_SORT = -(1 << 63)
 _OVERHEAD = 0x7FFFFFFF  # PyTorch's process -1 for the profiler's own work, without its sign
