@@ -68,7 +68,7 @@ def test_tables_leave_out_columns_without_a_word_in_them() -> None:
         "| | hta_widgets |",
         "|---|--:|",
         "| a, s | 2.0 (1.0-3.0) |",
-        "| b, s | none asked |",
+        "| b, s | none needed |",
     ]
     beside = table([Figure("a, s", [0.5], [1.0], 0.4), Figure("c, s", [0.1], failed="ValueError")], "HTA")
     assert beside.splitlines()[2:] == [

@@ -36,8 +36,8 @@ class Accelerator:
         return f"{self.module}.{name}()" if self.module else f"the device's {name}()"
 
     def fill(self, advice: str) -> str:
-        """Advice with what it names of the device: `{keep_memory}`."""
-        return advice.replace("{keep_memory}", self.keep_memory)
+        """Advice with what it names of the device: `{keep_memory}` and `{grow_memory}`."""
+        return advice.replace("{keep_memory}", self.keep_memory).replace("{grow_memory}", self.grow_memory)
 
     def remedy(self, text: str) -> str:
         """What to record, as it is written for CUDA, for a device of this kind."""
@@ -69,8 +69,12 @@ class Accelerator:
     def keep_memory(self) -> str:
         """How PyTorch's allocator keeps memory, so that the driver is not called for it."""
         off = f", no {self.no_caching}" if self.no_caching else ""
-        grow = f" {self.segments} helps where memory is short." if self.segments else ""
-        return f"Let PyTorch keep the memory: no {self.call('empty_cache')} in the loop{off}.{grow}"
+        return f"Let PyTorch keep the memory: no {self.call('empty_cache')} in the loop{off}."
+
+    @property
+    def grow_memory(self) -> str:
+        """What helps beside that where the driver is called often."""
+        return f" {self.segments} helps where memory is short." if self.segments else ""
 
 
 def _activity(name: str, module: str = "") -> str:

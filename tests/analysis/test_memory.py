@@ -169,7 +169,7 @@ def test_live_blocks_add_up_to_the_peak(tmp_path_factory, each):
         change = -held.pop(address) if address in held else held.setdefault(address, size)
         total += change
         highest = max(highest, total)
-        recorded.memory(time, change, address, total)
+        recorded.memory(time, change, address, total, reserved=1 << 20)
     frame = memory_peak(job(tmp_path_factory.mktemp("job"), recorded))
     assert frame["peak_bytes"].iloc[0] == frame["bytes"].sum() == highest
     assert BEFORE not in set(frame["operator"])

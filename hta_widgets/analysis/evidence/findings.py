@@ -55,8 +55,6 @@ def is_apart(row: Row) -> bool:
 def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
     """The rows that become findings, in the order of `overview`.
 
-    What devices or hosts work on has no saving: it comes after all that warns, and about memory last.
-
     Parts of a finding, doubts about the class of some work, asides without a cost and what is said of the
     recording as a whole are none; nor is what a veto forbids.
 
@@ -64,7 +62,7 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
         rows: of `overview`.
         forbidden: class of statements -> why a veto forbids it.
     """
-    found = [
+    return [
         row
         for row in rows
         if (row["section"] in (SAVES, UNKNOWN, LATER, VERDICT, MEMORY) or is_apart(row))
@@ -73,17 +71,6 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
         and not (row["role"] == "aside" and not row["share_pct"])
         and not (row["kind"] in _IDLE and "idle_causes" in forbidden)
     ]
-    warned = any(
-        row["severity"] == "warning" and (row["section"] in (SAVES, UNKNOWN) or is_apart(row))
-        for row in found
-    )
-
-    def place(row: Row) -> int:
-        if row["section"] == VERDICT:
-            return 3 if warned else 1
-        return {SAVES: 0, MEMORY: 4}.get(row["section"], 2)
-
-    return sorted(found, key=place)
 
 
 def finding_of(

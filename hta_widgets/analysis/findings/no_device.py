@@ -19,7 +19,7 @@ NO_DEVICE: Final = "no_device"
 """The topic of what the host does where no device work is recorded."""
 
 _RULE: Final = Rule(NO_DEVICE, HOST_QUESTION, "Device work is not recorded", lambda inputs: None, "recording")
-_MOST_NAMES: Final = 3
+_MOST_NAMES: Final = 2
 _LEAST: Final = 0.03
 _MOST: Final = 0.5
 _WHOLE_STEPS: Final = "Record whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5)"

@@ -119,7 +119,7 @@ _ALLOCATOR = _Region(
     "memory is allocated or freed with the driver",
     "with an allocator that keeps memory",
     lambda _: [edits.allocator()],
-    "{keep_memory}",
+    "{keep_memory}{grow_memory}",
 )
 
 

@@ -65,9 +65,10 @@ def test_the_call_that_waits_is_that_of_the_device(
 )
 def test_settings_are_those_of_the_device(signs: list[str], kept: str, watched: str) -> None:
     found = accelerator_in(signs)
-    assert kept in found.keep_memory and found.monitor == watched
+    memory = found.keep_memory + found.grow_memory
+    assert kept in memory and found.monitor == watched
     if "nvidia" not in found.monitor and found.module != "torch.cuda":
-        assert not OF_NVIDIA.search(found.keep_memory)
+        assert not OF_NVIDIA.search(memory)
 
 
 def test_what_to_record_is_written_for_the_device() -> None:

@@ -53,7 +53,7 @@ def test_the_time_of_operators_of_a_device_is_said_to_be_that_of_queueing(tmp_pa
     row = said(opened(tmp_path, queueing()))
     assert row is not None and "nccl:all_reduce shows that a device takes part" in row["text"]
     assert "not how long it runs" in row["text"]
-    assert "the regions: backward (60.0 %), forward (30.0 %), optimizer (10.0 %)." in row["text"]
+    assert "the regions: backward (60.0 %), forward (30.0 %)." in row["text"]
     assert row["headline"].endswith("has no device events; the host is longest in backward.")
     assert row["suggestion"].startswith("Record what the device does: profile(activities=")
 
@@ -140,11 +140,11 @@ def test_nothing_is_said_of_nothing(tmp_path: Path) -> None:
     ("name", "words"),
     [
         # aten::uniform_ 67.74 + 30.98 of 152.29 us, aten::mm 33.56, aten::rand 4.29 + 0.88
-        ("recordings/unsloth_mps", "aten::uniform_ (64.8 %), aten::mm (22.0 %), aten::rand (3.39 %)"),
+        ("recordings/unsloth_mps", "aten::uniform_ (64.8 %), aten::mm (22.0 %)"),
         # backward 34.16, forward 19.32 and sparse_data_dist 10.25 of 75.47 ms, on one thread
         (
             "traces/hta/rank_unavailable",
-            "## backward ## (45.3 %), ## forward ## (25.6 %), ## sparse_data_dist",
+            "## backward ## (45.3 %), ## forward ## (25.6 %)",
         ),
         # of the step's 197.3 ms until the last collective in it ends, one is open from 18.5 ms on
         ("traces/hta/cpu_only", "are open 90.6 % of the recorded work, longest gloo:all_reduce"),

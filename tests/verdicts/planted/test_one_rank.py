@@ -931,7 +931,7 @@ CASES = {
         ("maybe_communication",),
     ),
     "work beside compute": Case(exchanges("acme::gemm_kernel"), "compute_bound"),
-    "no device": Case(no_device, "", unknown="device events"),
+    "no device": Case(no_device, "no_device", unknown="device events"),
 }
 
 

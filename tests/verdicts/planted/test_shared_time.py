@@ -55,7 +55,8 @@ def test_a_late_beginning_is_neither_a_loss_nor_a_saving(late: int, later: str, 
     causes = found[(found["role"] == "cause") & (found["share_pct"] > 0)]
     assert len(causes) and causes["saving"].str.contains(why).all()
     assert all(why in each.sure for each in said.advice if each.topic in causes.index)
-    assert all(why in each["saving"]["unknown_because"] for each in evidence(trace)["findings"][:1])
+    listed = {each["id"]: each["saving"] for each in evidence(trace)["findings"]}
+    assert all(why in listed[topic]["unknown_because"] for topic in causes.index)
 
 
 def test_a_rank_that_is_late_while_it_records_is_late(tmp_path: Path) -> None:
