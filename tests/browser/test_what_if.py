@@ -223,9 +223,9 @@ def test_the_timeline_has_a_view_of_the_replay(lab: Lab) -> None:
     assert said.index("what if: ") < said.index(f"{event[1]:,}") < said.index("recorded: ")
     # time is selected as it was recorded: not here
     canvas = view.locator(".hta-timeline")
+    canvas.hover(position={"x": 400, "y": 200})  # which waits until it stands where it stays
     box = canvas.bounding_box()
     assert box is not None
-    lab.page.mouse.move(box["x"] + 400, box["y"] + 200)
     lab.page.mouse.down()
     lab.page.mouse.move(box["x"] + 600, box["y"] + 200, steps=4)
     lab.page.mouse.up()
