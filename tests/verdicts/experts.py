@@ -1,0 +1,48 @@
+"""What is said of ../shared/recordings, held against an expert's conclusions: `experts.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
+from hta_widgets.trace import Trace
+from tests.support import shared_input
+from tests.verdicts.test_verdicts import Judgement
+
+CONCLUSIONS: dict[str, dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "experts.toml").read_text(encoding="utf-8")
+)
+WITHIN = 3.0
+TEXTS = ("headline", "text", "saving", "suggestion")
+
+
+def held_against(name: str) -> Judgement:
+    """Everything said of a recording, against the expert's conclusion."""
+    expert, trace = CONCLUSIONS[name], Trace.open(shared_input(f"recordings/{name}"))
+    frame = overview(trace)
+    said = frame[~frame["severity"].isin((OPEN, CHECKED))]
+    judged = said[said["section"] != "recording"]["topic"].tolist()
+    found = Judgement(sentence(frame))
+    first = judged[0] if judged else ""
+    if first not in (expert["first"] or [""]):
+        found.wrong.append(
+            f"says {first or 'nothing'} first, not {' or '.join(expert['first']) or 'nothing'}"
+        )
+    beside = said.loc[said["section"] == "recording", "topic"].tolist()
+    found.silent += [topic for topic in expert.get("before", ()) if topic not in beside]
+    found.silent += [topic for topic in expert.get("also", ()) if topic not in judged]
+    shares = dict(zip(said["topic"], said["share_pct"], strict=True))
+    for topic, share in expert.get("shares", {}).items():
+        if abs(shares.get(topic, 0.0) - share) > expert.get("within", WITHIN):
+            found.wrong.append(f"{topic} takes {shares.get(topic, 0.0):.1f} %, not {share}")
+    texts = "\n".join([found.headline, *said[list(TEXTS)].to_numpy().ravel()])
+    advice = "\n".join(said["suggestion"])
+    found.partly += [f"name {words!r}" for words in expert.get("names", ()) if words not in texts]
+    found.partly += [f"advise {words!r}" for words in expert.get("advice", ()) if words not in advice]
+    everything = "\n".join([texts, *frame["suggestion"]])
+    found.wrong += [f"says {words!r}" for words in expert.get("never", ()) if words in everything]
+    if trace.ranks != expert.get("ranks", trace.ranks):
+        found.wrong.append(f"opens ranks {trace.ranks}, not {expert['ranks']}")
+    return found
