@@ -163,11 +163,12 @@ def notices(trace: Trace) -> list[dict[str, str]]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
         found.append({"severity": "warning", "text": text})
     elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
-        record = trace.rank(trace.ranks[0]).accelerator.record
-        text = (
-            "No device work was recorded (CPU only): the timeline shows host calls, the breakdowns need "
-            f"{record}."
-        )
+        health = trace.health
+        missing = health[health["check"] == "no_device_events"].iloc[0]
+        remedy = str(missing["remedy"])
+        if "Activity" in remedy:
+            remedy = f"if a device computes, record {remedy}"
+        text = f"{capitalised(missing['detail'])}: the timeline shows host calls. {capitalised(remedy)}."
         found.append({"severity": "warning", "text": text})
     return found
 

@@ -15,7 +15,7 @@ from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError, TraceNotFoundError
 from hta_widgets.widgets.loading import LoadingCancelledError
 from tests.analysis.kineto_file import job, kernel, launch
-from tests.support import shared_trace
+from tests.support import shared_input
 
 DDP = examples.path("ddp_4ranks")
 FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector", "story")
@@ -117,10 +117,19 @@ def test_what_several_ranks_have_in_common_is_counted_over_all(tmp_path: Path, u
     assert (row["count"], row["ranks"]) == (2 + 3 + 4, [0, 1, 2])
 
 
-def test_cpu_only_is_explained(until: Any) -> None:
-    explorer = TraceExplorer(shared_trace("hta/cpu_only"))
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("traces/hta/cpu_only", "No work of an accelerator was recorded"),
+        ("recordings/wsl_rows_lost", "20 launches of device work, but none of the work was recorded"),
+    ],
+)
+def test_why_there_is_no_device_work_is_explained(name: str, words: str, until: Any) -> None:
+    explorer = TraceExplorer(shared_input(name))
     until(lambda: settled(explorer))
-    assert any("CPU only" in notice["text"] for notice in explorer.notices)
+    said = " ".join(notice["text"] for notice in explorer.notices)
+    assert words in said
+    assert ("if a device computes" in said.lower()) != ("Record again" in said)
     assert len(explorer.events)
 
 
