@@ -165,10 +165,10 @@ def notices(trace: Trace) -> list[dict[str, str]]:
     elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
         health = trace.health
         missing = health[health["check"] == "no_device_events"].iloc[0]
-        remedy = str(missing["remedy"])
-        if "Activity" in remedy:
-            remedy = f"if a device computes, record {remedy}"
-        text = f"{capitalised(missing['detail'])}: the timeline shows host calls. {capitalised(remedy)}."
+        remedy = capitalised(missing["remedy"])
+        if missing["remedy"] == trace.rank(missing["rank"]).accelerator.record:
+            remedy = f"If a device computes, record its work: {missing['remedy']}"
+        text = f"{capitalised(missing['detail'])}: the timeline shows host calls. {remedy}."
         found.append({"severity": "warning", "text": text})
     return found
 

@@ -216,9 +216,8 @@ def _loading(inputs: Inputs) -> Finding | None:
 def _straggler(inputs: Inputs) -> Finding | None:
     """Threads that wait in collectives until one of the ranks, or a few of them, join."""
     hosts, waits = hosts_of(inputs), waits_of(inputs)
-    others = {rank: host for rank, host in hosts.items() if waits and rank not in waits.late}
-    found = waits and waits.late and _waiting(others, "waiting_for_late", waits.for_late)
-    if not waits or not found:
+    found = _waiting(hosts, waits)
+    if waits is None or not waits.late or found is None:
         return None
     one = waits.late[0] if len(waits.late) == 1 else None
     return Finding(
@@ -245,8 +244,8 @@ def _straggler(inputs: Inputs) -> Finding | None:
 def _in_turn(inputs: Inputs) -> Finding | None:
     """Threads that wait in collectives until the last rank joins, which is one rank now and another then."""
     hosts, waits = hosts_of(inputs), waits_of(inputs)
-    found = waits and not waits.late and _waiting(hosts, "waiting_for_last", waits.time)
-    if not waits or not found:
+    found = _waiting(hosts, waits)
+    if waits is None or waits.late or found is None:
         return None
     most = max(sorted(waits.caused_ns), key=lambda rank: waits.caused_ns[rank])
     share = 100.0 * waits.caused_ns[most] / sum(waits.caused_ns.values())
@@ -270,8 +269,13 @@ def _in_turn(inputs: Inputs) -> Finding | None:
     )
 
 
-def _waiting(hosts: dict[int, HostTime], part: str, time: dict[int, Intervals]) -> _Lost | None:
-    return _lost(hosts, part, {rank: time[rank].length for rank in hosts})
+def _waiting(hosts: dict[int, HostTime], waits: HostWaits | None) -> _Lost | None:
+    """What the other ranks wait for the late ones, or all for the last one where they are late in turn."""
+    if waits is None:
+        return None
+    part, time = ("waiting_for_late", waits.for_late) if waits.late else ("waiting_for_last", waits.time)
+    others = {rank: host for rank, host in hosts.items() if rank not in waits.late}
+    return _lost(others, part, {rank: time[rank].length for rank in others})
 
 
 def _joins_last(waits: HostWaits) -> Claim:
@@ -287,7 +291,7 @@ def _collectives(inputs: Inputs) -> Finding | None:
     hosts, waits = hosts_of(inputs), waits_of(inputs)
     apart: dict[int, Intervals] = {}
     besides = first = ""
-    if waits and (_straggler(inputs) or _in_turn(inputs)):
+    if waits and _waiting(hosts, waits):
         apart, besides = waits.time, ", besides waiting for the last rank to join,"
     elif waits is None and any(host.waits.length for host in hosts.values()):
         besides, first = ", waiting for other ranks included,", whom_to_record(inputs)
