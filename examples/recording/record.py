@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--repeats", type=int, default=7, help="timed runs before, and again after, profiling")
     made.add_argument("--steps", type=int, default=10, help="steps of each timed run")
     made.add_argument("--active", type=int, default=3, help="steps in the trace")
+    made.add_argument("--wait", action="store_true", help="touch the device only when a line can be read")
     add_options(made.add_argument_group("what runs"))
     return made
 
@@ -56,6 +57,8 @@ def main(words: list[str]) -> None:
         from recorder.recording import Length, record
     except ModuleNotFoundError as error:
         made.error(f"recording needs PyTorch ({error})")
+    if arguments.wait:  # importing PyTorch took seconds, in which another process recorded
+        sys.stdin.readline()
     if arguments.device == "cuda" and not machine.gpus():
         made.error("PyTorch sees no GPU; --device cpu records on the CPU")
     started = datetime.now(UTC).isoformat(timespec="seconds")

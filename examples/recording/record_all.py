@@ -8,9 +8,11 @@ output of each run is kept in OUT/logs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from recorder.setup import Setup
 
 RECORD = Path(__file__).with_name("record.py")
 # `record.py` takes minutes at most; a process group whose rank has died may wait for ever.
-LIMIT_SECONDS = 900
+LIMIT_SECONDS = 300
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", type=Path, default=Path("recordings"), help="folder (default: %(default)s)")
     made.add_argument("--ranks", type=int, default=2, help="of the distributed setups (default: %(default)s)")
     made.add_argument("--only", nargs="+", metavar="NAME", help="recordings to make (default: all)")
+    made.add_argument("--seconds", type=float, help="begin no recording after so many seconds")
     made.add_argument("--list", action="store_true", help="print the commands and record nothing")
     for option in ("--warmup", "--repeats", "--steps", "--active"):
         made.add_argument(option, type=int, help="as for record.py")
@@ -80,29 +83,55 @@ def main(words: list[str]) -> int:
     if arguments.device == "cuda" and not gpus:
         made.error("PyTorch sees no GPU; --device cpu records on the CPU")
     (arguments.out / "logs").mkdir(parents=True, exist_ok=True)
-    failed = [name for name, setup in chosen.items() if not _record(name, setup, gpus, arguments)]
+    failed = list(_record_each(chosen, gpus, arguments))
     problems = manifest.problems(manifest.load(arguments.out))
     print(*problems, f"{len(chosen) - len(failed)} recorded or left out, {len(failed)} failed", sep="\n")
     return 1 if failed or problems else 0
 
 
-def _record(name: str, setup: Setup, gpus: int, arguments: argparse.Namespace) -> bool:
-    """Make one recording; False if it should have worked here and did not."""
+def _record_each(chosen: dict[str, Setup], gpus: int, arguments: argparse.Namespace) -> Iterator[str]:
+    """Record in order; names of what should have worked here and did not.
+
+    The next process imports PyTorch while one records, and waits for its turn on the device.
+    """
+    end = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+    names = [name for name in chosen if not _left_out(name, chosen[name], arguments)]
+    waiting: dict[str, Run] = {}
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        if end is not None and time.monotonic() > end:
+            manifest.leave_out(arguments.out, name, f"no time left after {arguments.seconds:g} s")
+            continue
+        commands = attempts(name, chosen[name], gpus, arguments)
+        first = waiting.pop(name, None) or Run(name, commands[0], arguments.out)
+        if following and ranks_of(chosen[following], arguments.ranks) == 1:
+            command = [*attempts(following, chosen[following], gpus, arguments)[0], "--wait"]
+            waiting[following] = Run(following, command, arguments.out)
+        if not _record(name, first, commands[1:], gpus, arguments):
+            yield name
+    for run in waiting.values():
+        run.process.kill()
+
+
+def _left_out(name: str, setup: Setup, arguments: argparse.Namespace) -> bool:
     if reason := left_out(setup, arguments.device):
         manifest.leave_out(arguments.out, name, reason)
         print(f"{name}: left out: {reason}")
-        return True
-    reasons = []
-    for words in attempts(name, setup, gpus, arguments):
+    return bool(reason)
+
+
+def _record(name: str, first: Run, others: list[list[str]], gpus: int, arguments: argparse.Namespace) -> bool:
+    """Make one recording; False if it should have worked here and did not."""
+    reasons: list[str] = []
+    for run in itertools.chain([first], (Run(name, words, arguments.out) for words in others)):
         manifest.leave_out(arguments.out, name, "interrupted")
-        reason = _run(words, arguments.out / "logs" / f"{name}.log")
+        reason = run.end()
         # The entry is written last: what happens to a process after it costs nothing.
         recording = manifest.load(arguments.out)["recordings"].get(name)
         if recording:
             print(*manifest.lines(name, recording), sep="\n", flush=True)
             return True
         reasons.append(reason)
-    shares_gpu = arguments.device == "cuda" and ranks_of(setup, arguments.ranks) > gpus
+    shares_gpu = bool(others) and arguments.device == "cuda" and gpus < arguments.ranks
     if shares_gpu:
         reasons.append(f"several ranks need as many GPUs, here {gpus}")
     manifest.leave_out(arguments.out, name, "; ".join(reasons))
@@ -110,18 +139,27 @@ def _record(name: str, setup: Setup, gpus: int, arguments: argparse.Namespace) -
     return shares_gpu
 
 
-def _run(words: list[str], log: Path) -> str:
-    """Run a command, its output into a file; returns its last error in one line."""
-    with log.open("a") as file:
-        file.write(f"$ {shlex.join(words)}\n")
-        file.flush()
+class Run:
+    """A process that makes a recording, its output in a file."""
+
+    def __init__(self, name: str, words: list[str], out: Path) -> None:
+        self.log = out / "logs" / f"{name}.log"
+        with self.log.open("a") as file:
+            file.write(f"$ {shlex.join(words)}\n")
+            file.flush()
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, text=True
+            )
+
+    def end(self) -> str:
+        """Let the process go on until its end; returns its last error in one line."""
         try:
-            code = subprocess.run(
-                words, stdout=file, stderr=subprocess.STDOUT, timeout=LIMIT_SECONDS, check=False
-            ).returncode
+            self.process.communicate("now\n", timeout=LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
             return f"no end after {LIMIT_SECONDS} s"
-    return next(_errors(log), f"exit code {code}")
+        return next(_errors(self.log), f"exit code {self.process.returncode}")
 
 
 def _errors(log: Path) -> Iterator[str]:

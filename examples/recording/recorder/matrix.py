@@ -27,23 +27,50 @@ class Pair:
 
 def recordings(device: str) -> dict[str, Setup]:
     """Every recording by name, sized for a device (``cuda`` or ``cpu``), in the order they are made."""
-    base = Setup() if device == "cuda" else Setup(shape="tiny", batch=4)
+    gpu = device == "cuda"
+    shapes = ("record_shapes",)  # what is padded or cast, and how much is computed, cannot be told without
+    base = Setup(profiler_flags=shapes) if gpu else Setup(shape="tiny", batch=4, profiler_flags=shapes)
     small = replace(base, batch=1)
     accumulated = replace(base, micro_batches=4, batch=max(1, base.batch // 4))
-    serving = Setup("serving", shape=base.shape, batch=4)
+    medium = replace(base, shape="gpt2_medium", batch=8) if gpu else replace(base, batch=8)
+    fp32 = replace(base, precision="fp32")
+    images = replace(
+        base,
+        workload="images",
+        precision="amp",
+        shape="resnet50" if gpu else "tiny_resnet",
+        batch=128 if gpu else 8,
+        channels_last=True,
+    )
+    augmented = replace(images, augment=True)
+    serving = Setup("serving", shape="decoder_8layers" if gpu else "tiny", batch=8, profiler_flags=shapes)
     return {
         "baseline": base,
         "baseline_again": base,
         "data_stall": replace(base, data_stall_ms=20),
-        "fp32": replace(base, precision="fp32"),
+        "data_stall_workers": replace(base, data_stall_ms=20, workers=4),
         "compiled": replace(base, compile=True),
         "small_batch": small,
         "small_batch_cuda_graphs": replace(small, cuda_graphs=True),
+        "serving": serving,
+        "serving_growing_cache": replace(serving, cache="growing"),
+        "serving_cuda_graphs": replace(serving, cuda_graphs=True),
         "accumulated": accumulated,
         "accumulated_item": replace(accumulated, item=True),
+        "fp32": fp32,
+        "tf32": replace(base, precision="tf32"),
+        "images": images,
+        "images_not_channels_last": replace(images, channels_last=False),
+        "images_pageable": replace(images, pageable=True),
+        "images_augmented": augmented,
+        "images_augmented_workers": replace(augmented, workers=8 if gpu else 1),
+        "medium": medium,
+        "medium_unfused_attention": replace(medium, attention="unfused"),
+        "medium_foreach": replace(medium, optimizer="foreach"),
+        "medium_for_loop": replace(medium, optimizer="for_loop"),
+        "medium_kept_gradients": replace(medium, keep_gradients=True),
+        "unpadded": replace(base, unpadded=True),
         "detailed": replace(base, profiler_flags=PROFILER_FLAGS),
-        "serving": serving,
-        "serving_cuda_graphs": replace(serving, cuda_graphs=True),
         "ddp": replace(base, strategy="ddp"),
         "fsdp_full_shard": replace(base, strategy="fsdp_full_shard"),
         "fsdp_shard_grad_op": replace(base, strategy="fsdp_shard_grad_op"),
@@ -60,6 +87,18 @@ PAIRS = (
         "the loader sleeps 20 ms a step: device idle grows, as data stall, and no kernel changes; the step"
         " grows by less than 20 ms where the host was ahead of the device. Without the stall a step takes"
         " the un-profiled time of baseline",
+    ),
+    Pair(
+        "data_stall", "data_stall_workers", "workers",
+        "four processes sleep beside the training: no kernel changes, the stall is gone",
+    ),
+    Pair(
+        "fp32", "tf32", "precision",
+        "products run on tensor cores; copies and elementwise kernels stay as they are",
+    ),
+    Pair(
+        "tf32", "baseline", "precision",
+        "half the bytes and faster products: all of the device's work shrinks",
     ),
     Pair(
         "fp32", "baseline", "precision",
@@ -85,6 +124,46 @@ PAIRS = (
     Pair(
         "baseline", "detailed", "profiler_flags",
         "only what the profiler writes down and what that costs: un-profiled step times agree",
+    ),
+    Pair(
+        "images_not_channels_last", "images", "channels_last",
+        "the conversions around convolutions disappear",
+    ),
+    Pair(
+        "images_pageable", "images", "pageable",
+        "the host no longer waits for the copy of a batch, and the copy is faster",
+    ),
+    Pair(
+        "images", "images_augmented", "augment",
+        "the host prepares images while the device idles",
+    ),
+    Pair(
+        "images_augmented", "images_augmented_workers", "workers",
+        "images are prepared beside the training, as fast as the workers are",
+    ),
+    Pair(
+        "medium_unfused_attention", "medium", "attention",
+        "products, masks and softmaxes of attention become one kernel each way",
+    ),
+    Pair(
+        "medium_for_loop", "medium_foreach", "optimizer",
+        "thousands of kernels of the optimizer become a few dozen",
+    ),
+    Pair(
+        "medium_foreach", "medium", "optimizer",
+        "the optimizer reads and writes each parameter once",
+    ),
+    Pair(
+        "medium_kept_gradients", "medium", "keep_gradients",
+        "gradients are written once instead of filled with zeros and added to",
+    ),
+    Pair(
+        "unpadded", "baseline", "unpadded",
+        "the products of the vocabulary run aligned; they alone change",
+    ),
+    Pair(
+        "serving_growing_cache", "serving", "cache",
+        "the copies of torch.cat disappear; attention reads a cache of full length instead",
     ),
     Pair(
         "serving", "serving_cuda_graphs", "cuda_graphs",
@@ -125,4 +204,10 @@ def backends(setup: Setup, device: str, ranks: int, gpus: int) -> list[str]:
 
 def left_out(setup: Setup, device: str) -> str | None:
     """Why a setup cannot be recorded on a device, None if it can be tried."""
-    return "CUDA graphs need a GPU" if device == "cpu" and setup.cuda_graphs else None
+    if device != "cpu":
+        return None
+    if setup.cuda_graphs:
+        return "CUDA graphs need a GPU"
+    if setup.pageable:
+        return "a CPU copies no batches"
+    return "TF32 needs a GPU" if setup.precision == "tf32" else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from recorder.machine import Place
@@ -16,6 +17,8 @@ from recorder.training import Training
 
 # Steps that the profiler runs through before it records: its own buffers are made meanwhile.
 PROFILER_WARMUP = 2
+# Not an option of torch.profiler.profile, but of the allocator.
+SNAPSHOT = "memory_snapshot"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ def record(setup: Setup, here: Place, length: Length, folder: Path) -> dict[str,
     path = folder / f"rank-{here.rank}.pt.trace.json.gz"
     profiled = here.slowest(_profiled(program, here, length.active, setup.profiler_flags, path))
     here.meet()
+    if SNAPSHOT in setup.profiler_flags and here.device.type == "cuda":
+        _snapshot(program, folder / f"rank-{here.rank}.snapshot.pickle")
     after = here.slowest(program.samples(length.repeats, length.steps))
     return {
         phase: {
@@ -59,13 +64,25 @@ def record(setup: Setup, here: Place, length: Length, folder: Path) -> dict[str,
     }
 
 
+def _snapshot(program: Training | Serving, path: Path) -> None:
+    """Two steps of the allocator's history, as torch.cuda.memory writes it."""
+    torch.cuda.memory._record_memory_history(max_entries=100_000)
+    for _ in range(2):
+        program.step()
+    torch.cuda.memory._dump_snapshot(str(path))
+    torch.cuda.memory._record_memory_history(enabled=None)
+
+
 def _profiled(
     program: Training | Serving, here: Place, active: int, flags: tuple[str, ...], path: Path
 ) -> dict[str, list[int]]:
     activities = [ProfilerActivity.CPU]
     if here.device.type == "cuda":
         activities.append(ProfilerActivity.CUDA)
-    options: dict[str, Any] = {"activities": activities, **dict.fromkeys(flags, True)}
+    options: dict[str, Any] = {
+        "activities": activities,
+        **{flag: True for flag in flags if flag != SNAPSHOT},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(program, Serving):
         # Without a schedule: a serving engine announces its own steps, there is no ProfilerStep.

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.profiler import record_function
 
-from recorder.gpt import Cache, Gpt
+from recorder.gpt import Cache, Gpt, GrowingCache
 from recorder.machine import Place
 from recorder.setup import Setup
-from recorder.training import DTYPES
+from recorder.tasks import DTYPES
 
 DECODE_STEPS = 12
 
@@ -28,10 +28,13 @@ class Serving:
         self.setup, self.here = setup, here
         self.prompt = setup.model.sequence // 2
         torch.manual_seed(0)
-        self.model = Gpt(setup.model).to(here.device, DTYPES[setup.precision]).eval()
+        self.model = Gpt(setup.model, setup.attention).to(here.device, DTYPES[setup.precision]).eval()
         with torch.inference_mode():
             like = self.model.norm.weight
-            self.caches = [Cache(setup.batch, setup.model, like) for _ in range(setup.model.layers)]
+            self.caches = [
+                GrowingCache() if setup.cache == "growing" else Cache(setup.batch, setup.model, like)
+                for _ in range(setup.model.layers)
+            ]
             # At fixed addresses, for the graph.
             self.token = torch.zeros((setup.batch, 1), dtype=torch.long, device=here.device)
             self.position = torch.zeros(1, dtype=torch.long, device=here.device)
