@@ -512,7 +512,8 @@ def main() -> None:
         if not child:
             os._exit(_answer(package, *map(Path, line.rstrip("\n").split("\t"))))
         _, status = os.waitpid(child, 0)
-        print("failed" if status else "answered", flush=True)
+        sys.stdout.write("failed\n" if status else "answered\n")
+        sys.stdout.flush()
 
 
 def _answer(package: str, request: Path, target: Path) -> int:
