@@ -101,7 +101,7 @@ bench: .venv/.test .venv/.bench .hta/.installed .bench/.installed browser
 	$(BIN)/python -m benchmarks $(BENCH)
 
 parity: .venv/.test .hta/.installed
-	$(BIN)/python -m pytest tests/parity
+	HTA_WIDGETS_EVERY_CASE=1 $(BIN)/python -m pytest tests/parity
 
 # make faults FAULTS="--area cli --resume" judges some of them
 faults: .venv/.test .hta/.installed

@@ -14,14 +14,14 @@ import pandas as pd
 
 from hta_widgets.engine import checkpoint
 from hta_widgets.formatting import counted, encodable
-from hta_widgets.trace import clocks, kept_iterations
+from hta_widgets.trace import clocks
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.captures import captures_beside, given_captures
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, findings_in, health_frame, rank_findings
-from hta_widgets.trace.iteration_clock import Clock, clock_of_job, retimed
+from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.job_health import (
     job_findings,
     memory_findings,
@@ -29,6 +29,7 @@ from hta_widgets.trace.job_health import (
     rule_findings,
     unlike_findings,
 )
+from hta_widgets.trace.job_iterations import iterations_of_job
 from hta_widgets.trace.job_summary import summary_of
 from hta_widgets.trace.kept_of_job import is_kept, kept_of_job
 from hta_widgets.trace.lent_marks import is_announced, lent_marks
@@ -426,42 +427,12 @@ class Trace:
     @cached_property
     def iterations(self) -> pd.DataFrame:
         """All ranks' iterations by rank and time: columns iteration, rank, then as `RankTrace.iterations`."""
-        return kept_of_job(self, "iterations", self._iterations)
+        return kept_of_job(self, "iterations", lambda: iterations_of_job(self))
 
     @property
     def was_opened(self) -> bool:
         """Whether an earlier process has left what the first view of a job of many ranks needs of each."""
         return is_kept(self, "iterations")
-
-    def _iterations(self) -> pd.DataFrame:
-        frame, counts = self._kept_iterations() or self._joined_iterations()
-        frame["rank"] = np.repeat(np.array(self.ranks, np.int64), counts)
-        announced = is_announced(frame)
-        mixed = self.iteration_clock == "auto" and len(set(frame["clock"])) > 1
-        if len(self.ranks) > 1 and (mixed or not announced.all()):
-            frame = self._as_one_job(frame, announced)
-        return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
-
-    def _as_one_job(self, frame: pd.DataFrame, announced: npt.NDArray[np.bool_]) -> pd.DataFrame:
-        """Iterations that each rank found alone, by one clock, and by another's marks where it has none."""
-        own = {int(str(rank)): of_rank for rank, of_rank in frame.groupby("rank")}
-        telling = frame[announced] if announced.any() else frame
-        clock = _wanted(self.iteration_clock) or clock_of_job([part for _, part in telling.groupby("rank")])
-        marked = set(frame.loc[announced, "rank"])
-        steps = []
-        for rank, of_rank in own.items():
-            lent = None if rank in marked else self.rank(rank).by_lent_marks(clock)
-            steps.append(retimed(of_rank, clock) if lent is None else lent.assign(rank=rank))
-        return pd.concat(steps, ignore_index=True)
-
-    def _kept_iterations(self) -> tuple[pd.DataFrame, list[int]] | None:
-        """The iterations of all ranks, and how many each has; None unless all are kept on disk."""
-        kept = [self.rank(rank).kept_iterations for rank in self.ranks]
-        return None if None in kept else kept_iterations.read_all([each for each in kept if each])
-
-    def _joined_iterations(self) -> tuple[pd.DataFrame, list[int]]:
-        frames = [self.rank(rank).own_iterations for rank in self.ranks]
-        return pd.concat(frames, ignore_index=True), [len(frame) for frame in frames]
 
     @cached_property
     def job_clock(self) -> Clock:

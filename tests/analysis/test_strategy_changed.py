@@ -9,7 +9,6 @@ import pytest
 
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import strategy_memory, training_strategy
-from hta_widgets.analysis.strategy.model_states import memory_sentence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED
 from hta_widgets.analysis.strategy.table import sentence
 from hta_widgets.errors import MissingDataError
@@ -306,4 +305,3 @@ def test_stages_that_look_alike_leave_gradients_open(tmp_path: Path) -> None:
     computed = frame[frame["rank"] == 0].set_index("component")["computed_bytes"]
     assert pd.isna(computed["gradients"])
     assert pd.isna(computed["model states"])
-    assert "may shard gradients or not" in memory_sentence(frame)

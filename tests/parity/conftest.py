@@ -14,6 +14,7 @@ from tests.parity.cases import CASES, FRACTIONAL, MEMORY_TIMELINE, ONLY, PAIRS, 
 from tests.parity.hta_side import VARIABLE, Observations, interpreter
 from tests.parity.observe import QUESTIONS
 from tests.parity.rounding import is_bounded
+from tests.parity.sample import left_out
 from tests.support import SHARED_TRACES
 
 # The longest first, so that no process is left alone with one at the end.
@@ -65,9 +66,14 @@ def requests_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
                     *SLOW_SKIPS.get(f"{case.name}-{variant}", []),
                 ],
             }
-    for case, asked in ONLY.items():
+    for case, only in ONLY.items():
         for name in made.keys() & {case, f"{case}-whole"}:
-            made[name]["skip"] = [question for question in QUESTIONS if question not in asked]
+            made[name]["skip"] = [question for question in QUESTIONS if question not in only]
+    for number, (name, asked) in enumerate(made.items()):
+        asked["sampled_out"] = [
+            question for question in left_out(name, number) if question not in asked["skip"]
+        ]
+        asked["skip"] = [*asked["skip"], *asked["sampled_out"]]
     for name, pair in PAIRS.items():
         paths_of_pair = [SHARED_TRACES / path for path in pair]
         if all(path.exists() for path in paths_of_pair):

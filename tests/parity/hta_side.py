@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from tests.support import ROOT
@@ -31,9 +32,12 @@ class Observations:
     """Asks HTA about requests ahead of the tests that need the answers."""
 
     def __init__(self, python: Path, folder: Path) -> None:
-        self._python, self._folder = python, folder
+        self._command, self._folder = [str(python), str(SCRIPT), "hta"], folder
         self._pool = ThreadPoolExecutor(PROCESSES)
         self._asked: dict[str, Future[dict[str, Any]]] = {}
+        self._idle: SimpleQueue[subprocess.Popen[str] | None] = SimpleQueue()
+        for _ in range(PROCESSES):
+            self._idle.put(None)  # started for the first request that it answers
 
     def ask(self, name: str, request: dict[str, Any]) -> None:
         if name not in self._asked:
@@ -44,21 +48,46 @@ class Observations:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+        for _ in range(PROCESSES):
+            if (process := self._idle.get()) is not None:
+                process.communicate()
 
     def _observe(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         kept = self._folder / f"{name}-{_digest(request)}.json"
         if not kept.exists():
             question, answer = kept.with_suffix(".request"), kept.with_suffix(".partial")
             question.write_text(json.dumps(request))
-            command = [str(self._python), str(SCRIPT), "hta", str(question), str(answer)]
-            environment: Mapping[str, str] = {**os.environ, "PYTHONHASHSEED": "0"}
-            run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-            if run.returncode:
-                raise RuntimeError(f"HTA did not answer about {name}:\n{run.stderr[-2000:]}")
+            process = self._idle.get() or self._start()
+            try:
+                said = _said(process, f"{question}\t{answer}\n")
+            finally:
+                self._idle.put(process)
+            if said != "answered\n":
+                why = answer.read_text() if answer.exists() else "its process ended"
+                raise RuntimeError(f"HTA did not answer about {name}:\n{why[-2000:]}")
             answer.replace(kept)
         job = json.loads(kept.read_text())
         assert isinstance(job, dict)
         return job
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+
+def _said(process: subprocess.Popen[str], request: str) -> str:
+    """What a process answers to a line; nothing once it has ended."""
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(request)
+        process.stdin.flush()
+    return process.stdout.readline()
 
 
 def _digest(request: dict[str, Any]) -> str:

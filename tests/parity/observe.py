@@ -3,10 +3,11 @@
 The same lines run under `hta` and `hta_widgets.hta`: that only imports change is part of the promise. HTA
 runs in an environment of its own, so this module is also a script and imports nothing of the project:
 
-    PYTHONHASHSEED=0 .hta/bin/python tests/parity/observe.py hta request.json answers.json
+    printf "request.json\\tanswers.json\\n" | PYTHONHASHSEED=0 .hta/bin/python tests/parity/observe.py hta
 
-A request is ``{"files": {rank: path}, "scale": 1, "skip": [...]}``, ``{"pair": [control, test]}`` or
-``{"memory": path}``.
+It reads lines of two paths until there are no more, and answers each in a fork of itself, which has imported
+the package already and knows nothing of the other requests. A request is
+``{"files": {rank: path}, "scale": 1, "skip": [...]}``, ``{"pair": [control, test]}`` or ``{"memory": path}``.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import contextlib
 import gzip
 import importlib
 import json
+import os
 import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -500,9 +503,27 @@ def observe(package: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    package, request, target = sys.argv[1:]
-    answers = observe(package, json.loads(Path(request).read_text()))
-    Path(target).write_text(json.dumps(answers))
+    """Answer the requests of standard input; a line of output for each says whether that went well."""
+    (package,) = sys.argv[1:]
+    for name in ("trace_analysis", "trace_diff", "memory_analysis", "common.trace_call_graph"):
+        importlib.import_module(f"{package}.{name}")
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            os._exit(_answer(package, *map(Path, line.rstrip("\n").split("\t"))))
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write("failed\n" if status else "answered\n")
+        sys.stdout.flush()
+
+
+def _answer(package: str, request: Path, target: Path) -> int:
+    """Answer one request; what goes wrong is written where the answers would be."""
+    try:
+        target.write_text(json.dumps(observe(package, json.loads(request.read_text()))))
+    except BaseException:
+        target.write_text(traceback.format_exc())
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -23,5 +23,3 @@ Unit = Literal[
 
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 """Every unit; 8 and 4 bits are integers or floating point alike."""
-
-TENSOR_UNITS: Final = tuple(unit for unit in UNITS if unit.startswith("tensor_"))

@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.memory.growth import LEAST_STEPS, growth
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, inside, levels_of, peak_of, recorded
-from hta_widgets.formatting import byte_size, counted, percent
+from hta_widgets.formatting import counted
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -105,26 +105,6 @@ def _devices(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Changes, i
 def _frame(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(columns)).astype(columns)
     return frame.sort_values(["rank", "device"], kind="stable", ignore_index=True)
-
-
-def advice_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `memory_advice` in one sentence: the fullest device."""
-    frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
-    if frame.empty:
-        return "No memory was allocated in the selection."
-    row = frame.iloc[int(frame["allocated_bytes"].to_numpy(np.int64).argmax())]
-    said = f"At its peak, {byte_size(row['allocated_bytes'])} are allocated on {row['device']}"
-    said += f" of rank {row['rank']}"
-    if pd.notna(row["device_bytes"]) and row["device_bytes"]:
-        said += f", {percent(100.0 * row['allocated_bytes'] / row['device_bytes'])} of its memory"
-    if pd.notna(row["slack_bytes"]):
-        said += f"; {byte_size(row['slack_bytes'])} more are reserved"
-    if row["leak_p"] < LIKELY:
-        said += f"; each step leaves {byte_size(row['leak_bytes_per_step'])} behind"
-    if pd.notna(row["headroom_low"]):
-        low, high = row["headroom_low"], row["headroom_high"]
-        said += f"; the micro-batch could grow about {low:.1f} to {high:.1f} times"
-    return f"{said}."
 
 
 def _levels(rank_trace: RankTrace, changes: Changes, place: int, peak: Peak, scope: Scope) -> dict[str, Any]:

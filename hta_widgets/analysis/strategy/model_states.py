@@ -25,7 +25,6 @@ from hta_widgets.analysis.strategy.reading import (
 from hta_widgets.analysis.strategy.table import job_evidence, training_strategy
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import byte_size
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -113,23 +112,6 @@ def strategy_memory(
             else "no rank's strategy is recognised as data parallelism",
         )
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
-
-
-def memory_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `strategy_memory` in one sentence, with what it assumes."""
-    states = frame[frame["component"] == "model states"]
-    if states["computed_bytes"].isna().any():
-        return f"What a rank holds is not known: {states['strategy'].iloc[0]} may shard gradients or not."
-    fullest = states.sort_values("computed_bytes", ascending=False, kind="stable").iloc[0]
-    rows = frame[frame["rank"] == fullest["rank"]].set_index("component")
-    text = (
-        f"Computed, not measured: with {fullest['strategy']}, parameters, gradients and optimizer state need "
-        f"{byte_size(fullest['computed_bytes'])} on rank {fullest['rank']} "
-        f"({rows['basis']['optimizer state']})"
-    )
-    if _PEAK in rows.index:
-        text += f"; measured, its tensors hold up to {byte_size(rows['measured_bytes'][_PEAK])}"
-    return text + "."
 
 
 def _has_model(evidence: GroupEvidence) -> bool:

@@ -33,6 +33,10 @@ class Deviation:
     def names(self, job: str) -> bool:
         return job in self.jobs.split()
 
+    def is_about(self, question: str) -> bool:
+        """Of a question with parts, such as ``kernels.1``, the pattern names one."""
+        return fnmatchcase(question, self.question.partition(".")[0])
+
     def could_cover(self, difference: Difference) -> bool:
         return (
             fnmatchcase(difference.question, self.question)

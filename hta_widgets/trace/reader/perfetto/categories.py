@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.arrays import Bool
+from hta_widgets.trace.reader.perfetto.unread import held_packets
 from hta_widgets.trace.reader.table import EventTable, Problem
 
 _KINETO: Final = frozenset({
@@ -27,8 +28,6 @@ def with_categories(table: EventTable, has_stages: bool, seen: npt.NDArray[np.in
     """The table with a category for each slice of PyTorch's, and what is missing said."""
     table = _inferred(table)
     if not has_stages and not _KINETO & set(table.dictionary("category")):
-        from hta_widgets.trace.reader.perfetto.reading import held_packets
-
         held = held_packets(seen)
         text = (
             "a Perfetto trace of another program than PyTorch: it has slices and counters, but no operators, "

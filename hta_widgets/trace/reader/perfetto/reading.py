@@ -18,6 +18,7 @@ from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.perfetto import layout
 from hta_widgets.trace.reader.perfetto.ids import State
 from hta_widgets.trace.reader.perfetto.packets import next_packet, scan_packets
+from hta_widgets.trace.reader.perfetto.unread import held_packets
 from hta_widgets.trace.reader.schema import argument_columns
 from hta_widgets.trace.reader.table import EventTable, Problem, cut_short
 
@@ -276,21 +277,6 @@ class PacketReading:
         what = f"a Perfetto trace without slices, kernels or counters{f' (it holds {held})' if held else ''}"
         remedy = "record with torch.profiler.profile(...) and export_chrome_trace('trace.json')"
         return ForeignFileError(self.path, f"{what}: {remedy}", None)
-
-
-_PAYLOADS: Final = {
-    1: "ftrace_events", 2: "process_tree", 5: "chrome_events", 7: "sys_stats", 9: "process_stats",
-    33: "trace_config", 37: "profile_packet", 38: "battery", 39: "android_log",
-    54: "streaming_profile_packet",    66: "perf_sample", 95: "etw_events",
-}  # fmt: skip
-
-
-def held_packets(seen: npt.NDArray[np.int64]) -> str:
-    """What kinds of packets there are that are not read, the most frequent first."""
-    known = sorted(
-        ((int(seen[field]), name) for field, name in _PAYLOADS.items() if seen[field]), reverse=True
-    )
-    return ", ".join(f"{count:,} {name}" for count, name in known[:3])
 
 
 def _at_least(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -1,0 +1,40 @@
+"""Which questions are left out by default: each is asked about a part of the jobs, and all about two.
+
+Both packages take minutes to answer everything. `make parity` (HTA_WIDGETS_EVERY_CASE=1) asks everything of
+every job.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tests.parity.deviations import DEVIATIONS
+from tests.parity.observe import QUESTIONS
+
+EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
+# Asked everything, with their copies: a recording of HTA's own, and one by PyTorch of today.
+FULL = ("alexnet", "h100_bert")
+PART = 4
+# What the checks of deviations read of HTA's answers, whatever they are asked about.
+READ_BY_CHECKS = {
+    "trace_facts",
+    "trace_frame",
+    "filter_first_iteration",
+    "queue_series",
+    "bandwidth_series",
+    "idle",
+}
+
+
+def left_out(job: str, number: int) -> list[str]:
+    """The questions that the job of this number is not asked; each deviation is proven by its first job."""
+    if EVERY_CASE or job.split("-")[0] in FULL:
+        return []
+    first = [entry for entry in DEVIATIONS if entry.jobs.split()[0] == job]
+    return [
+        question
+        for at, question in enumerate(QUESTIONS)
+        if (at + number) % PART
+        and question not in READ_BY_CHECKS
+        and not any(entry.is_about(question) for entry in first)
+    ]
