@@ -10,18 +10,32 @@ import pandas as pd
 By = Literal["stack", "line", "module", "annotation"]
 
 UNKNOWN: Final = "allocated before the recording, or without a stack"
-_LIBRARY: Final = re.compile(
-    r"(^|/)(torch|torchvision|torchaudio|functorch)/|<eval_with_key>|^\?\?|\.(cpp|cc|h|cu)\b"
-)
+_LIBRARY: Final = re.compile(r"(^|/)(torch|torchvision|torchaudio|functorch)/|<eval_with_key>")
+# by the file of a frame: the name of a C++ source, "??" or nothing
+_NATIVE: Final = re.compile(r"^(\?\?)?(:|$)|\.(cpp|cc|cxx|h|hpp|c|cu)(:|$)")
+_OPERATOR: Final = re.compile(r"at::_ops::(\w+)::")
+_AUTOGRAD: Final = "torch::autograd::Engine"
 _PACKAGES: Final = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python[\d.]+)/")
 
 
 def line_of(stack: tuple[str, ...]) -> str:
-    """The innermost frame that is not PyTorch's own, else the innermost one; stacks begin with that."""
-    for frame in stack:
+    """The innermost line of Python that is not PyTorch's own, else the innermost one, else the operator;
+    stacks begin with the innermost frame.
+    """
+    python = [frame for frame in stack if not _NATIVE.search(frame.partition(": ")[0])]
+    for frame in python:
         if not _LIBRARY.search(frame.partition(": ")[0]):
             return _short(frame)
-    return _short(stack[0]) if stack else UNKNOWN
+    if python:
+        return _short(python[0])
+    return _native(stack) if stack else UNKNOWN
+
+
+def _native(stack: tuple[str, ...]) -> str:
+    """What a stack without Python is of: autograd's threads run the backward pass without it."""
+    operator = next((f"aten::{found[1]}" for frame in stack if (found := _OPERATOR.search(frame))), "")
+    part = "backward pass" if any(_AUTOGRAD in frame for frame in stack) else ""
+    return ": ".join(filter(None, (part, operator))) or _short(stack[0])
 
 
 def owner_names(rows: pd.DataFrame, stacks: list[tuple[str, ...]], by: By) -> pd.Series:

@@ -145,7 +145,8 @@ class MemorySnapshot:
         Args:
             device: default: all, each at its own peak.
             by: "line" (the innermost line of code that is not PyTorch's), "module" (its file), "stack", or
-                "annotation" (of torch.cuda.memory._set_memory_metadata).
+                "annotation" (of torch.cuda.memory._set_memory_metadata, else the range of
+                torch.profiler.record_function that was entered last).
 
         Returns columns device (int64), owner (str), bytes (as requested), count (int64) and pct (float64, of
         the peak), the largest first. What was allocated before the events begin and freed before the end has

@@ -56,6 +56,7 @@ class _Reading:
         segments = self._segments(segment_ids)
         events = self._events([] if traces is None else self.items(traces).tolist())
         blocks = self._blocks(segment_ids, segments)
+        self._annotate(events, blocks)
         return Tables(segments, blocks, events, self.stacks, self._settings())
 
     # ---- the graph
@@ -208,6 +209,40 @@ class _Reading:
             }
         )
 
+    def _annotate(self, events: pd.DataFrame, blocks: pd.DataFrame) -> None:
+        """Give allocations without an annotation of their own the range of torch.profiler.record_function
+        that was entered last, of those open on the device.
+        """
+        listed = self.child(self.graph.root, "external_annotations")
+        if listed is None:
+            return
+        entries = self.items(listed)
+        time, of_device = self.column(entries, "time_us"), _known(self.column(entries, "device"), 0)
+        begins, names = self.texts(entries, "stage") == "START", self.texts(entries, "name")
+        annotation = events["annotation"].to_numpy(object, copy=True)
+        silent = (events["action"].to_numpy() == "alloc") & (annotation == "") & (events["time_us"] != NULL)
+        for device in np.unique(of_device[time != NULL]).tolist():
+            chosen = np.flatnonzero((of_device == device) & (time != NULL))
+            chosen = chosen[np.argsort(time[chosen], kind="stable")]
+            innermost = np.array(["", *_innermost(begins[chosen].tolist(), names[chosen].tolist())], object)
+            rows = np.flatnonzero(silent & (events["device"] == device))
+            asked = events["time_us"].to_numpy()[rows]
+            annotation[rows] = innermost[np.searchsorted(time[chosen], asked, side="right")]
+        events["annotation"] = annotation
+        allocs = events[events["action"] == "alloc"]
+        last = dict(
+            zip(zip(allocs["device"], allocs["address"], strict=True), allocs["annotation"], strict=True)
+        )
+        blocks["annotation"] = [
+            last.get(place, "") if own == "" and state != "inactive" else own
+            for own, state, place in zip(
+                blocks["annotation"],
+                blocks["state"],
+                zip(blocks["device"], blocks["address"], strict=True),
+                strict=True,
+            )
+        ]
+
     def _settings(self) -> dict[str, Any]:
         settings = self.child(self.graph.root, "allocator_settings")
         if settings is None:
@@ -232,6 +267,19 @@ class _Reading:
         if kind == BOOL:
             return bool(value)
         return float(np.int64(value).view(np.float64)) if kind == FLOAT else value
+
+
+def _innermost(begins: list[bool], names: list[str]) -> list[str]:
+    """The range that is open, and was entered last, after each begin or end of one."""
+    opened: list[str] = []
+    found = []
+    for begin, name in zip(begins, names, strict=True):
+        if begin:
+            opened.append(name)
+        elif name in opened:
+            del opened[len(opened) - 1 - opened[::-1].index(name)]
+        found.append(opened[-1] if opened else "")
+    return found
 
 
 def _known(values: Int64, default: int) -> Int64:

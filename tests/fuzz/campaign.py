@@ -40,7 +40,8 @@ def attempt(name: str, seed: int) -> tuple[str, str | None]:
             f"{Path(frame.filename).name}:{frame.lineno}"
             for frame in traceback.extract_tb(error.__traceback__)
         ]
-        outcome, failure = "untyped", f"{type(error).__name__}: {error} ({', '.join(places[-6:])})"
+        notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
+        outcome, failure = "untyped", f"{type(error).__name__}: {error}{notes} ({', '.join(places[-6:])})"
     if time.monotonic() - begun > HANG_SECONDS and (seconds := _seconds(TARGETS[name], seed)) > HANG_SECONDS:
         outcome, failure = "hangs", f"{seconds:.1f} s"
     return outcome, failure

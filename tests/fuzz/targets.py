@@ -21,6 +21,7 @@ from hta_widgets.trace.reader import columns, scanner
 from hta_widgets.trace.reader.blocks import Block, BlockReader
 from hta_widgets.trace.reader.sealed import DamagedFileError
 from hta_widgets.trace.reader.table import EventTable
+from tests.fuzz.answers import answers
 from tests.fuzz.formats import packets, snapshots
 from tests.fuzz.mutators import document, mutate, packed, value
 from tests.fuzz.oracle import differences, events_of, looks_like_a_trace
@@ -199,6 +200,7 @@ def messages(seed: int) -> str:
 
 
 TARGETS: dict[str, Callable[[int], str]] = {
+    "answers": answers,
     "reading": reading,
     "packets": packets,
     "snapshots": snapshots,
@@ -208,6 +210,6 @@ TARGETS: dict[str, Callable[[int], str]] = {
     "opening": opening,
 }
 OF_A_THOUSAND = {
-    "reading": 440, "packets": 120, "snapshots": 40, "caching": 200, "messages": 197, "loading": 2,
-    "opening": 1,
+    "answers": 100, "reading": 400, "packets": 120, "snapshots": 40, "caching": 170, "messages": 167,
+    "loading": 2, "opening": 1,
 }  # fmt: skip

@@ -160,6 +160,53 @@ def test_devices_stay_apart(tmp_path: Path) -> None:
     assert snapshot.peak(1)["owner"].tolist() == [LINES[LOSS]]
 
 
+# what PyTorch 2.11 recorded on an H100, with C++ frames, which are the default
+NATIVE = (
+    "??:0:torch::unwind::unwind()",
+    "CUDACachingAllocator.cpp:0:c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(...)",
+    ":0:c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)",
+    "??:0:at::_ops::mm::call(at::Tensor const&, at::Tensor const&)",
+)
+ENGINE = "??:0:torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)"
+
+
+def test_frames_of_cpp_own_nothing_that_a_line_of_python_does(tmp_path: Path) -> None:
+    allocator = Allocator(100 * MB)
+    allocator.alloc(5 * MB, *NATIVE, *MODEL)
+    allocator.alloc(3 * MB, *NATIVE, ENGINE)
+    allocator.alloc(2 * MB, *NATIVE)
+    allocator.alloc(1 * MB, *NATIVE[:3])
+    snapshot = MemorySnapshot.open(write(tmp_path / "s.pickle", allocator))
+    assert snapshot.peak()["owner"].tolist() == [
+        LINES[MODEL], "backward pass: aten::mm", "aten::mm", "??:0: torch::unwind::unwind()",
+    ]  # fmt: skip
+    assert snapshot.peak(by="module")["owner"].iloc[0] == "/app/model.py"
+
+
+def test_allocations_belong_to_the_range_that_was_entered_last(tmp_path: Path) -> None:
+    allocator, other = Allocator(100 * MB), Allocator(100 * MB, device=1)
+    allocator.alloc(1 * MB, *MODEL)
+    with allocator.range("forward"):
+        allocator.alloc(2 * MB, *MODEL)
+        with allocator.range("attention"):
+            allocator.alloc(3 * MB, *MODEL)
+            allocator.alloc(6 * MB, *MODEL, annotation="cache")
+            gone = allocator.alloc(4 * MB, *MODEL)
+        allocator.alloc(5 * MB, *MODEL)
+    allocator.alloc(7 * MB, *MODEL)
+    other.alloc(9 * MB, *MODEL)
+    allocator.free(gone)
+    snapshot = MemorySnapshot.open(write(tmp_path / "s.pickle", allocator, other))
+    held = {"forward": 7 * MB, "attention": 3 * MB, "cache": 6 * MB, "no annotation": 8 * MB}
+    owners = snapshot.owners(0, by="annotation")
+    owners = owners[owners["device"] == 0]
+    assert dict(zip(owners["owner"], owners["bytes"], strict=True)) == held
+    peak = snapshot.peak(by="annotation")
+    peak = peak[peak["device"] == 0]
+    assert dict(zip(peak["owner"], peak["bytes"], strict=True)) == {**held, "attention": 7 * MB}
+    assert snapshot.owners(by="annotation")["owner"].tolist()[-1] == "no annotation"
+
+
 def test_the_command_prints_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     allocator = Allocator(800 * MB)
     run(allocator, 1, 50)

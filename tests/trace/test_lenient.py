@@ -73,6 +73,51 @@ def test_commas_missing_or_too_many(where: str, block_bytes: int) -> None:
     assert [(problem.count, problem.offset) for problem in odd(table)] == [(1, at)]
 
 
+ODD_TEXTS = [b"a\xff", b"a\xc3", b"\xed\xa0\x80", b"a\x01", b"a\n", b"a\\x41", b"a\\u12g4", b"\\u12", b"a\\'"]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+@pytest.mark.parametrize("place", ["name", "dtype", "Input Dims"])
+def test_texts_that_json_does_not_allow_are_read_and_counted(place: str, text: bytes) -> None:
+    event = b'{"ph":"X","name":"name","ts":5,"args":{"dtype":"dtype","Input Dims":["Input Dims"]}}'
+    damaged = event.replace(b':"%b"' % place.encode(), b':"%b"' % text)
+    damaged = damaged.replace(b'["Input Dims"]', b'["%b"]' % text) if place == "Input Dims" else damaged
+    whole = b"[" + b",".join([event, damaged, event, damaged]) + b"]"
+    with pytest.raises(ValueError):
+        json.loads(whole.decode())
+    table = scanner.scan(io.BytesIO(whole))
+    assert table.n == 4
+    if place == "Input Dims" and text == b"a\n":  # taken for white space
+        return
+    (problem,) = odd(table)
+    assert (problem.count, problem.severity) == (1, "warning")
+
+
+def test_texts_that_json_allows_are_not_counted() -> None:
+    event = json.loads(EVENT)
+    for text in ("é東🚀", "\x7f", "\\", '"', "a\n\t\x00", "\ud800", "C:\\new", ""):
+        event["name"], event["args"]["Input Dims"] = text, [text, {text: 1}]
+        for ascii_only in (True, False):
+            if not ascii_only and text == "\ud800":
+                continue
+            for indent in (None, 2):
+                body = json.dumps([event], ensure_ascii=ascii_only, indent=indent)
+                assert not odd(scan(body)), text
+
+
+@pytest.mark.parametrize("block_bytes", [64, 4096])
+def test_keys_spelt_with_escapes_are_read(block_bytes: int) -> None:
+    escaped = EVENT.replace('"name"', '"n\\u0061me"').replace('"stream"', '"\\u0073tream"')
+    escaped = escaped.replace('"args"', '"\\u0061rgs"').replace('"ts"', '"t\\u0073"')
+    assert json.loads(escaped) == json.loads(EVENT)
+    table, plain = scan(f"[{EVENT},{escaped},{EVENT},{escaped}]", block_bytes), scan(f"[{EVENT}]")
+    assert table.n == 4 and not table.problems
+    assert table.sparse("stream")[1].tolist() == [7] * 4
+    assert table.codes("name").tolist() == [0] * 4 and table.dictionary("name") == plain.dictionary("name")
+    assert table.ints("start_ns").tolist() == [5000] * 4
+    assert scan(f"[{EVENT.replace('stream', 'stream2')}]").sparse("stream")[1].tolist() == []
+
+
 def test_a_damaged_event_is_counted_once_and_its_commas_are_not() -> None:
     table = scan(f'[{EVENT}, {{"ph" 1}}, {EVENT}, {EVENT}}}, {EVENT}]')
     assert table.n == 4 and {problem.check for problem in table.problems} == {"malformed_event"}

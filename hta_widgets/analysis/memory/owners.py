@@ -100,7 +100,7 @@ def _of_device(
         {
             "name": _owner(rank_trace, lifetimes, peak.live, top, by),
             "row": top,
-            "operator": [rank_trace.names[code] for code in rank_trace.name[np.maximum(top, 0)].tolist()],
+            "operator": _names(rank_trace, top),
             "bytes": changes.change[peak.live],
         }
     )
@@ -149,10 +149,15 @@ def _owner(
         return np.array(PHASES, object)[lifetimes.phase[at]]
     if by == "lifetime":
         return np.array(LIFETIMES, object)[lifetimes.lifetime[at]]
-    names = np.array([*rank_trace.names, NO_OPERATOR], object)
     if by == "operator":
-        return np.asarray(names[np.where(top >= 0, rank_trace.name[top], -1)], object)
+        return _names(rank_trace, top)
     return _modules(rank_trace, lifetimes.operator[at])
+
+
+def _names(rank_trace: RankTrace, row: Int64) -> npt.NDArray[np.object_]:
+    """The names of operators; of row -1 that of none."""
+    names = np.array([*rank_trace.names, NO_OPERATOR], object)
+    return np.asarray(names[np.append(rank_trace.name, -1)[row]], object)
 
 
 def _modules(rank_trace: RankTrace, operator: Int64) -> npt.NDArray[np.object_]:
@@ -161,4 +166,4 @@ def _modules(rank_trace: RankTrace, operator: Int64) -> npt.NDArray[np.object_]:
     module = np.append(of, -1)[call]
     row = np.append(calls.rows, -1)[module]
     texts = np.array([*(name.removeprefix(PREFIX) for name in rank_trace.names), _NO_MODULE], object)
-    return np.asarray(texts[np.where(row >= 0, rank_trace.name[row], -1)], object)
+    return np.asarray(texts[np.append(rank_trace.name, -1)[row]], object)

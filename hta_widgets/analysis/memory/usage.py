@@ -194,7 +194,8 @@ def _holders(rank_trace: RankTrace, changes: Changes, at: Int64) -> dict[str, pd
         "annotation": innermost(rank_trace, EventClass.ANNOTATION, changes, at),
     }
     names = np.array([*rank_trace.names, None], object)
-    code = {column: np.where(row >= 0, rank_trace.name[row], -1) for column, row in rows.items()}
+    name = np.append(rank_trace.name, -1)
+    code = {column: name[row] for column, row in rows.items()}
     return {
         column: pd.Series(names[code[column]], dtype="str").fillna(
             NO_OPERATOR if column != "annotation" else np.nan

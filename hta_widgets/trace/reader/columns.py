@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.reader import event_scan, json_text, values
 from hta_widgets.trace.reader.bytes import PADDING, Text
-from hta_widgets.trace.reader.dictionary import Dictionary
+from hta_widgets.trace.reader.dictionary import COUNT, FULL, Dictionary, intern_text
 from hta_widgets.trace.reader.event_scan import ARGUMENTS, DEFERRED, FIRST_SPARSE, NO_ROOM, ROWS, SKIP, START
 from hta_widgets.trace.reader.schema import DENSE_COLUMNS, NULL, Column, argument_columns
 from hta_widgets.trace.reader.table import EventTable, Problem
@@ -87,6 +87,7 @@ class ColumnScanner:
         self._names = Dictionary(_NAMES, _NAME_BYTES)
         self._names.add("C")
         self._plan = _plan(extra_args)
+        self._keys = int(self._plan.keys.used[COUNT])
         self._found = _output(
             len(self.columns),
             max(_LEAST_ROOM, block_bytes // _BYTES_PER_EVENT),
@@ -108,9 +109,15 @@ class ColumnScanner:
         """
         text[stop : stop + PADDING] = json_text.QUOTE
         while True:
-            start, status = event_scan.scan_block(
+            commas = self._found.filled[event_scan.COMMAS]
+            after, status = event_scan.scan_block(
                 text, start, stop, longest, self._names.entries, self._plan, self._found
             )
+            if self._plan.keys.used[COUNT] > self._keys and self._learn_spellings():
+                self._empty()
+                self._found.filled[event_scan.COMMAS] = commas
+                continue
+            start = after
             n = int(self._found.filled[ROWS])
             self._keep(text, offset, n, max(1.0, self._text_bytes / (offset + start)))
             if status != NO_ROOM:
@@ -120,6 +127,26 @@ class ColumnScanner:
                 self._found = self._found._replace(
                     deferred=np.empty((2 * len(self._found.deferred), 4), np.int64)
                 )
+
+    def _learn_spellings(self) -> bool:
+        """Whether keys that were new are known ones, spelt with escapes: what they hold was passed over."""
+        keys = self._plan.keys
+        first, self._keys = self._keys, int(keys.used[COUNT])
+        learnt = False
+        for code in range(first, self._keys):
+            at = int(keys.offset[code])
+            raw = keys.text[at : at + int(keys.length[code])].tobytes()
+            if b"\\" not in raw:
+                continue
+            known = np.frombuffer(
+                decode_text(raw).encode("utf-8", "replace") + bytes(PADDING), np.uint8
+            ).copy()
+            same = intern_text(keys, known, 0, len(known) - PADDING)
+            self._keys = int(keys.used[COUNT])
+            if same != FULL and (self._plan.action[:, same] != SKIP).any():
+                self._plan.action[:, code] = self._plan.action[:, same]
+                learnt = True
+        return learnt
 
     def forget_separators(self) -> None:
         """Expect no comma before the next event: text before it was left out."""
@@ -143,9 +170,13 @@ class ColumnScanner:
                 self._first_odd.setdefault(odd, offset + first)
         if n:
             self._add(piece, whole)
-        found.odd[:] = [0, -1, -1]
-        found.counts[:] = 0
-        found.filled[[ROWS, DEFERRED]] = 0
+        self._empty()
+
+    def _empty(self) -> None:
+        """Empty the arrays that blocks share."""
+        self._found.odd[:] = [0, -1, -1]
+        self._found.counts[:] = 0
+        self._found.filled[[ROWS, DEFERRED]] = 0
 
     def _add(self, piece: _Piece, whole: float) -> None:
         for column, codes in zip(self._texts, piece.texts, strict=True):
@@ -203,15 +234,19 @@ class ColumnScanner:
         sparse: dict[str, Sparse] = {}
         dictionaries: dict[str, list[str]] = {}
         raw = [self._names.raw(code) for code in range(len(self._names))]
+        odd: set[int] = set()
         for column, codes in zip(_TEXTS, self._texts, strict=True):
-            dense[column.name], dictionaries[column.name] = _own_dictionary(codes.take(), raw, column)
+            dense[column.name], dictionaries[column.name] = _own_dictionary(codes.take(), raw, column, odd)
         for column, times in zip(_TIMES, self._times, strict=True):
             dense[column.name] = times.take()
         for j, (rows, cells) in sorted(self._sparse.items()):
             column, found = self.columns[j], cells.take()
             if column.kind in ("text", "json"):
-                found, dictionaries[column.name] = _own_dictionary(found, raw, column)
+                found, dictionaries[column.name] = _own_dictionary(found, raw, column, odd)
             sparse[column.name] = rows.take(), found
+        if odd:
+            text = "texts with characters or escapes that JSON does not allow; read all the same"
+            problems.append(Problem("not_json", "warning", len(odd), None, text))
         return EventTable(path, self.n, dense, sparse, dictionaries, metadata, problems)
 
 
@@ -219,7 +254,7 @@ def _plan(extra_args: tuple[str, ...]) -> event_scan.Plan:
     """A plan of its own for each file: the scanner adds the file's keys to it."""
     plan = _known_keys(extra_args)
     keys = plan.keys._replace(**{name: array.copy() for name, array in plan.keys._asdict().items()})
-    return plan._replace(keys=keys, following=plan.following.copy())
+    return plan._replace(keys=keys, action=plan.action.copy(), following=plan.following.copy())
 
 
 @lru_cache(maxsize=16)
@@ -274,10 +309,10 @@ def _merge(cells: Sparse | None, late: dict[int, int | float], is_float: bool) -
 
 
 def _own_dictionary(
-    codes: npt.NDArray[np.int32], raw: list[bytes], column: Column
+    codes: npt.NDArray[np.int32], raw: list[bytes], column: Column, odd: set[int]
 ) -> tuple[npt.NDArray[np.int32], list[str]]:
     """Recode a column, where it lies, from the file's dictionary to its own; texts that differ only in their
-    escapes become one.
+    escapes become one. Codes of texts that are no JSON are added to `odd`.
     """
     used = np.zeros(len(raw) + 1, bool)
     pieces = [codes[at : at + _PIECE] for at in range(0, len(codes), _PIECE)]
@@ -288,12 +323,28 @@ def _own_dictionary(
     recode = np.full(len(raw) + 1, -1, np.int32)
     for code in np.flatnonzero(used[:-1]).tolist():
         recode[code] = own.setdefault(decode(raw[code]), len(own))
+        if _is_odd(raw[code]):
+            odd.add(code)
     for piece in pieces:
         piece[:] = recode[piece]
     return codes, list(own)
 
 
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_CONTROL_NO_SPACE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # within lists and objects
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+
+
+def _is_odd(raw: bytes) -> bool:
+    """Whether JSON does not allow what a text, or a list or object of texts, holds."""
+    if raw.isascii() and raw.isalnum():
+        return False
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return True
+    control = _CONTROL_NO_SPACE if raw[:1] in (b"[", b"{") else _CONTROL
+    return bool(control.search(raw)) or any(not found[1] for found in _BAD_ESCAPE.finditer(raw.decode()))
 
 
 def decode_json(raw: bytes) -> str:

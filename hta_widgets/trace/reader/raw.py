@@ -206,7 +206,8 @@ def _first_event(path: str, text: Text) -> tuple[int, bool]:
     size = len(text) - PADDING
     opening = text[: min(_BLOCK, size)].tobytes()
     if is_perfetto(opening):
-        raise TraceFormatError(path, "a Perfetto trace: copies with changes are made of JSON only", 0)
+        needs = "CUPTI's counters, and copies with changes, need JSON: export_chrome_trace('trace.json')"
+        raise TraceFormatError(path, f"a Perfetto trace; {needs}", 0)
     if opening.removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
         return opening.index(b"[") + 1, True
     search = HeadSearch()

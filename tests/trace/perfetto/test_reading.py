@@ -7,6 +7,7 @@ import json
 import random
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from hta_widgets.errors import ForeignFileError, TraceFormatError
 from hta_widgets.trace.reader import scanner
+from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from tests.trace.perfetto.proto import data, double, fixed64, number, packet
@@ -297,6 +299,13 @@ def test_kinetos_layout_has_inferred_categories() -> None:
     assert cells(table, "correlation")[names(table).index("gemm<1>")] == 9
     assert "category_inferred" in checks(table)
     assert table.metadata["distributedInfo"]["rank"] == 3
+
+
+def test_what_needs_the_text_of_json_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "trace.pftrace"
+    path.write_bytes(pytorch(DOCUMENT))
+    with pytest.raises(TraceFormatError, match=r"counters.* need JSON: export_chrome_trace"):
+        RawTrace.read(path)
 
 
 def test_a_cut_file_keeps_its_complete_packets() -> None:

@@ -130,7 +130,9 @@ def about(document: dict[str, Any]) -> list[bytes]:
         name, key = (
             ("device_properties", "properties") if key == "deviceProperties" else ("trace_metadata", key)
         )
-        text = value if isinstance(value, str) and not value[:1].isdigit() else json.dumps(value, default=str)
+        text = (
+            value if isinstance(value, str) and not value[:1].isdigit() else json.dumps(value, default=float)
+        )
         event = number(9, INSTANT) + data(23, name) + data(4, annotation(key, text))
         out.append(packet(number(10, 1), data(11, event)))
     return out
@@ -226,7 +228,7 @@ def stage(event: dict[str, Any], ts: int, queues: dict[tuple[Any, Any], int], na
         out += data(21, launch)
         del arguments["grid"], arguments["block"]
     for key, value in {**extra, **arguments}.items():
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        text = value if isinstance(value, str) else json.dumps(value, default=float)
         out += data(6, data(1, key) + data(2, text))
     return packet(number(8, ts), number(10, 1), number(13, 2), data(53, out))
 
@@ -248,7 +250,7 @@ def kineto(document: dict[str, Any]) -> bytes:
         inner = number(9, BEGIN) + data(23, str(event["name"])) + number(11, uuid)
         arguments = dict(event.get("args") or {})
         if arguments:
-            inner += data(4, annotation("metadata", json.dumps(arguments, default=str)[1:-1]))
+            inner += data(4, annotation("metadata", json.dumps(arguments, default=float)[1:-1]))
         if arguments.get("correlation"):
             inner += data(4, annotation("correlation_id", arguments["correlation"]))
             inner += fixed64(47, int(arguments["correlation"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hta_widgets.jit import inline, outline
-from hta_widgets.trace.reader.bytes import Text, byte_at
+from hta_widgets.trace.reader.bytes import Text, byte_at, same_bytes
 from hta_widgets.trace.reader.event_scan import FLOAT, JSON, TEXT
 from hta_widgets.trace.reader.perfetto.ids import State, meaning_of, text_code
 from hta_widgets.trace.reader.perfetto.layout import (
@@ -22,7 +22,9 @@ from hta_widgets.trace.reader.perfetto.layout import (
     A_TEXT,
     A_TEXT_ID,
     ACTION,
+    FOLLOWING,
     IS_METADATA,
+    LAST_KEY,
     METADATA,
     NONE,
     NOTHING,
@@ -53,6 +55,22 @@ def is_null(text: Text, start: int, stop: int) -> bool:
 
 
 @inline
+def _key(state: State, text: Text, start: int, stop: int) -> int:
+    """Code of a key: mostly the one that followed the key before the last time."""
+    before = state.numbers[LAST_KEY]
+    key = state.marks[before, FOLLOWING]
+    if (
+        key == NONE
+        or state.texts.length[key] != stop - start
+        or not same_bytes(text, start, state.texts.text, state.texts.offset[key], stop - start)
+    ):
+        key = text_code(state, text, start, stop)
+        state.marks[before, FOLLOWING] = key
+    state.numbers[LAST_KEY] = key
+    return key  # type: ignore[no-any-return]
+
+
+@inline
 def read_argument(state: State, text: Text, start: int, stop: int, generation: Number, row: int) -> bool:
     """Read an argument of an event (DebugAnnotation)."""
     key = NONE
@@ -66,7 +84,7 @@ def read_argument(state: State, text: Text, start: int, stop: int, generation: N
             return False
         if wire == BYTES:
             if number == 10:
-                key = text_code(state, text, begin, i)
+                key = _key(state, text, begin, i)
             elif number == 6:
                 holds, first, last = A_TEXT, begin, i
             elif number in (8, 9, 11, 12):

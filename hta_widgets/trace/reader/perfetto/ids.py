@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.arrays import Int64
-from hta_widgets.jit import outline
+from hta_widgets.jit import inline, outline
 from hta_widgets.trace.reader.bytes import Text
 from hta_widgets.trace.reader.dictionary import Entries, intern
 from hta_widgets.trace.reader.perfetto.layout import (
@@ -26,6 +26,8 @@ from hta_widgets.trace.reader.perfetto.layout import (
     IS_SEQUENCE,
     LAST_SEQUENCE,
     LAST_SLOT,
+    LAST_TRACK,
+    LAST_UUID,
     MEANING,
     NONE,
     OWN_CLOCK,
@@ -58,7 +60,7 @@ class State(NamedTuple):
     scratch: Text  # the same
 
 
-@outline
+@inline
 def place_of(state: State, what: Number, generation: Number, number: Number) -> int:
     """The place of an id in `marks`."""
     state.words[0] = what
@@ -67,7 +69,7 @@ def place_of(state: State, what: Number, generation: Number, number: Number) -> 
     return intern(state.texts, state.scratch, 0, 24)
 
 
-@outline
+@inline
 def text_code(state: State, text: Text, start: int, stop: int) -> int:
     """Code of a text."""
     return intern(state.texts, text, start, stop - start)
@@ -78,7 +80,7 @@ def define(state: State, what: Number, generation: Number, number: Number, meani
     state.marks[place_of(state, what, generation, number), MEANING] = meaning
 
 
-@outline
+@inline
 def meaning_of(state: State, what: Number, generation: Number, number: Number) -> int:
     meaning = state.marks[place_of(state, what, generation, number), MEANING]
     if meaning == NONE:
@@ -112,8 +114,17 @@ def forget_ids(state: State, slot: int) -> None:
     state.places[slot, DEFAULT_CLOCK] = 0
 
 
-@outline
+@inline
 def place_of_track(state: State, uuid: Number) -> int:
+    """The place of a track, mostly that of the event before."""
+    if state.numbers[LAST_UUID] != uuid or state.numbers[LAST_TRACK] == NONE:
+        state.numbers[LAST_TRACK] = _other_track(state, uuid)
+        state.numbers[LAST_UUID] = uuid
+    return state.numbers[LAST_TRACK]  # type: ignore[no-any-return]
+
+
+@outline
+def _other_track(state: State, uuid: Number) -> int:
     """The place of a track, new where it was not seen before."""
     place = place_of(state, A_TRACK, 0, uuid)
     track = state.marks[place, MEANING]

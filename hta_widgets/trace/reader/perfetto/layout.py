@@ -32,7 +32,7 @@ A_COUNTER, A_COUNTER_DEVICE = 9, 10
 # `numbers`: single ones, then SEEN, CLOCK_OFFSET ..., and for each sparse column its cells and its kind
 (ROWS, NOTES, WANTED, MALFORMED, MALFORMED_AT, GENERATIONS, PLACES, UNRESOLVED, UNKNOWN_CLOCK, ANCHOR,
  REALTIME, HAS_ANCHOR, LAST_SEQUENCE, LAST_SLOT, PACKED_AT, PACKED_END, PACKETS, COLUMNS, GRID, BLOCK, SHARED,
- DEVICE) = range(22)  # fmt: skip
+ DEVICE, LAST_UUID, LAST_TRACK, LAST_KEY) = range(25)  # fmt: skip
 SEEN: Final = 32  # [field of a packet] -> packets
 MOST_FIELDS: Final = 256  # of packets, whose payloads are counted
 CLOCKS: Final = 64
@@ -40,8 +40,8 @@ CLOCK_OFFSET: Final = SEEN + MOST_FIELDS  # [clock] -> what to add to get BOOTTI
 CLOCK_KNOWN: Final = CLOCK_OFFSET + CLOCKS
 COUNTS: Final = CLOCK_KNOWN + CLOCKS
 
-# columns of `marks`, of each text
-MEANING, ACTION = 0, 1
+# columns of `marks`, of each text; FOLLOWING: the key that came after this one the last time
+MEANING, ACTION, FOLLOWING, MARKS = range(4)
 # columns of `notes`: a flow has the row, its id and whether it ends there; a deferred value the row, its
 # column and the code of a message, or -2 - that of a text
 NOTE, NOTE_ROW, NOTE_ID, NOTE_VALUE = range(4)

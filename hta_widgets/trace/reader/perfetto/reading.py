@@ -45,7 +45,7 @@ class Piece:
 
     def __init__(self, state: State, before: int) -> None:
         numbers = state.numbers
-        self.events = state.events[: int(numbers[layout.ROWS])].copy()
+        self.events = state.events[: int(numbers[layout.ROWS])].T.copy()  # by column
         notes = state.notes[: int(numbers[layout.NOTES])].copy()
         notes[:, layout.NOTE_ROW] += before
         of_flows = notes[:, layout.NOTE] == layout.A_FLOW
@@ -142,7 +142,7 @@ class PacketReading:
     def _flush(self) -> None:
         if self.state.numbers[layout.ROWS]:
             piece = Piece(self.state, self.rows)
-            self.rows += len(piece.events)
+            self.rows += piece.events.shape[1]
             self.pieces.append(piece)
 
     def _found(self, block: Block) -> bool:
@@ -187,7 +187,7 @@ class PacketReading:
     # ---- room
 
     def _first_state(self) -> State:
-        marks = np.full((_TEXTS, 2), layout.NONE, np.int64)
+        marks = np.full((_TEXTS, layout.MARKS), layout.NONE, np.int64)
         place = {column.name: j for j, column in enumerate(self.columns)}
         of_event = (event_scan.FLOW_ID, event_scan.BINDING, event_scan.COUNTER_ARGS)
         for j, column in enumerate(self.columns):
@@ -201,7 +201,7 @@ class PacketReading:
         numbers = np.zeros(layout.COUNTS + 2 * columns, np.int64)
         numbers[layout.COUNTS + columns :] = [_KIND[column.kind] for column in self.columns]
         numbers[layout.COLUMNS] = columns
-        numbers[layout.LAST_SEQUENCE] = layout.NONE
+        numbers[[layout.LAST_SEQUENCE, layout.LAST_TRACK]] = layout.NONE
         names = ("grid", "block", "shared_memory", "device")
         numbers[[layout.GRID, layout.BLOCK, layout.SHARED, layout.DEVICE]] = [place[name] for name in names]
         cells = np.empty((columns, _ROWS, 2), np.int64)
@@ -225,7 +225,7 @@ class PacketReading:
         self.texts.reserve(n + 514, layout.TEXT_PER_BYTE * n + layout.TEXT_ROOM)
         marks = state.marks
         if len(marks) < self.texts.entries.offset.size:
-            marks = np.full((self.texts.entries.offset.size, 2), layout.NONE, np.int64)
+            marks = np.full((self.texts.entries.offset.size, layout.MARKS), layout.NONE, np.int64)
             marks[: len(state.marks)] = state.marks
         rows = max(len(state.events), 2 + n // 2)
         cells = state.cells

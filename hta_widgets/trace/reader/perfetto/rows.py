@@ -68,13 +68,13 @@ def _cell(state: State, j: int, row: int) -> int:
     return cell  # type: ignore[no-any-return]
 
 
-@outline
+@inline
 def put(state: State, j: int, row: int, value: Number) -> None:
     """Write column j of `row`."""
     state.cells[j, _cell(state, j, row), 1] = value
 
 
-@outline
+@inline
 def _put_float(state: State, j: int, row: int, value: float) -> None:
     state.floats[j, _cell(state, j, row), 1] = value
 
@@ -105,7 +105,7 @@ def message_code(state: State, text: Text, start: int, stop: int, generation: Nu
     return scratch_message(state, stop - start, generation)
 
 
-@outline
+@inline
 def store_text(state: State, text: Text, start: int, stop: int, j: int, row: int) -> None:
     """Put a text into sparse column j, as a number where that is one of numbers."""
     n = stop - start
@@ -127,7 +127,7 @@ def store_text(state: State, text: Text, start: int, stop: int, j: int, row: int
         add_note(state, A_DEFERRED, row, j, -2 - text_code(state, text, start, stop))
 
 
-@outline
+@inline
 def store_number(state: State, value: Number, j: int, row: int) -> None:
     """Put a number into sparse column j, one of numbers."""
     if kind_of(state, j) == INT:

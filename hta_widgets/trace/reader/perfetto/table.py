@@ -45,6 +45,7 @@ from hta_widgets.trace.reader.perfetto.layout import (
     TIME,
     TRACK,
 )
+from hta_widgets.trace.reader.perfetto.rendered import as_json_texts
 from hta_widgets.trace.reader.perfetto.slices import ends_of
 from hta_widgets.trace.reader.perfetto.tracks import metadata_events, places
 from hta_widgets.trace.reader.perfetto.wire import fields
@@ -121,8 +122,8 @@ class _Making:
         self.reading = reading
         self.state = reading.state
         self.problems = problems
-        self.events: Int64 = np.concatenate([piece.events for piece in reading.pieces])
-        self.kind = self.events[:, KIND]
+        self.events: Int64 = np.concatenate([piece.events for piece in reading.pieces], axis=1)
+        self.kind = self.events[KIND]
         self.names = _Names(reading.texts)
         self.unreadable: Counter[str] = Counter()
         self.columns = {column.name: column for column in reading.columns}
@@ -131,7 +132,7 @@ class _Making:
     def table(self) -> EventTable:
         tracks = self.state.places[: int(self.state.numbers[layout.PLACES])]
         self.tracks = places(tracks, self.names)
-        ends = ends_of(self.kind, self.events[:, TIME], self.events[:, TRACK], len(tracks))
+        ends = ends_of(self.kind, self.events[TIME], self.events[TRACK], len(tracks))
         place = self._places(ends)
         chosen = np.flatnonzero((self.kind != END) & (place >= 0))
         cells = self._cells(place)
@@ -160,18 +161,18 @@ class _Making:
     @cached_property
     def _about_trace(self) -> npt.NDArray[np.bool_]:
         """Which rows are about the whole trace, and no events."""
-        found: npt.NDArray[np.bool_] = (self.kind == INSTANT) & (self.events[:, METADATA] <= -2)
+        found: npt.NDArray[np.bool_] = (self.kind == INSTANT) & (self.events[METADATA] <= -2)
         return found
 
     def _dense(
         self, chosen: Int64, ends: Int64, cells: dict[str, Sparse], texts: dict[str, _Texts]
     ) -> dict[str, Any]:
-        events, kind = self.events[chosen], self.kind[chosen]
+        events, kind = self.events[:, chosen], self.kind[chosen]
         end = ends[chosen]
-        start = events[:, TIME].copy()
-        dur = np.where((kind == STAGE) | (kind == COMPLETE), np.maximum(events[:, DURATION], 0), NULL)
+        start = events[TIME].copy()
+        dur = np.where((kind == STAGE) | (kind == COMPLETE), np.maximum(events[DURATION], 0), NULL)
         paired = end >= 0
-        dur[paired] = np.maximum(self.events[end[paired], TIME] - start[paired], 0)
+        dur[paired] = np.maximum(self.events[TIME, end[paired]] - start[paired], 0)
         if self.state.numbers[layout.HAS_ANCHOR]:
             start -= int(self.state.numbers[layout.ANCHOR])
             self.metadata.setdefault("baseTimeNanoseconds", int(self.state.numbers[layout.REALTIME]))
@@ -180,18 +181,18 @@ class _Making:
         phases = [str(letter) for letter in letters]
         phase_of_kind = kind.copy()
         phase_of_kind[paired] = COMPLETE
-        track = events[:, TRACK]
+        track = events[TRACK]
         on_track = (kind != STAGE) & (kind != STAGE_COUNTER)
         at = np.where(on_track, track, 0)
         pids = texts["pid"].each([track.pid for track in self.tracks] or [""])
         tids = texts["tid"].each([track.tid for track in self.tracks] or [""])
         pid, tid = pids[np.minimum(at, len(pids) - 1)], tids[np.minimum(at, len(tids) - 1)]
-        name = texts["name"].recode(events[:, NAME], self.names)
+        name = texts["name"].recode(events[NAME], self.names)
         counter = np.flatnonzero((kind == COUNTER) & (name < 0))
         if len(counter):
             own = texts["name"].each([track.name or track.tid for track in self.tracks])
             name[counter] = own[track[counter]]
-        category = texts["category"].recode(np.where(on_track, events[:, CATEGORY], -1), self.names)
+        category = texts["category"].recode(np.where(on_track, events[CATEGORY], -1), self.names)
         self._place_stages(events, kind, cells, texts, (pid, tid, category))
         return {
             "phase": texts["phase"].recode(phase_of_kind, phases),
@@ -214,10 +215,10 @@ class _Making:
         """Put the work of devices where JSON has it: the device is the process, the stream the thread."""
         pid, tid, category = codes
         stages = np.flatnonzero(kind == STAGE)
-        for device in np.unique(events[stages, TRACK]).tolist():
-            pid[stages[events[stages, TRACK] == device]] = texts["pid"].code(str(device))
-        lanes = events[stages, LANE]
-        stream = np.full(len(events), NULL, np.int64)
+        for device in np.unique(events[TRACK, stages]).tolist():
+            pid[stages[events[TRACK, stages] == device]] = texts["pid"].code(str(device))
+        lanes = events[LANE, stages]
+        stream = np.full(len(kind), NULL, np.int64)
         if "stream" in cells:
             rows, found = cells["stream"]
             stream[rows] = found
@@ -228,14 +229,14 @@ class _Making:
         known = stages[stream[stages] != NULL]
         for number in np.unique(stream[known]).tolist():
             tid[known[stream[known] == number]] = texts["tid"].code(str(number))
-        for stage in np.unique(events[stages, CATEGORY]).tolist():
+        for stage in np.unique(events[CATEGORY, stages]).tolist():
             text = self.names[stage] if stage >= 0 else "gpu_stage"
-            category[stages[events[stages, CATEGORY] == stage]] = texts["category"].code(
+            category[stages[events[CATEGORY, stages] == stage]] = texts["category"].code(
                 _STAGES.get(text, text)
             )
         counters = np.flatnonzero(kind == STAGE_COUNTER)
-        for device in np.unique(events[counters, TRACK]).tolist():
-            of_device = counters[events[counters, TRACK] == device]
+        for device in np.unique(events[TRACK, counters]).tolist():
+            of_device = counters[events[TRACK, counters] == device]
             pid[of_device] = texts["pid"].code(f"GPU {device} Counters")
             tid[of_device] = -1
 
@@ -342,19 +343,26 @@ class _Making:
         used[codes + below] = True
         recode = np.full(len(used), -1, np.int32)
         own = _Texts()
-        for at in np.flatnonzero(used).tolist():
+        places = np.flatnonzero(used)
+        messages = -2 - (places[places < below] - below)
+        plain = dict(zip(messages.tolist(), as_json_texts(self.reading.texts, messages), strict=True))
+        for at in places.tolist():
             code = at - below
             if code >= 0:
                 text = self.names[code]
                 recode[at] = own.code(json.dumps(text, ensure_ascii=False) if column.kind == "json" else text)
+                continue
+            json_text = plain[-2 - code] if column.kind == "json" else None
+            if json_text is not None:
+                recode[at] = own.code(json_text)
                 continue
             try:
                 value = self._decoded(-2 - code)
             except ValueError:
                 self.unreadable[column.name] += 1
                 continue
-            plain = column.kind == "text" and isinstance(value, str)
-            recode[at] = own.code(value if plain else as_json(value))
+            is_text = column.kind == "text" and isinstance(value, str)
+            recode[at] = own.code(value if is_text else as_json(value))
         return recode[codes + below], own.dictionary
 
     def _add_counters(self, chosen: Int64) -> None:
@@ -363,12 +371,12 @@ class _Making:
         self._counters: tuple[Int32, list[str]] = (rows.astype(np.int32), [])
         if not len(rows):
             return
-        events = self.events[chosen[rows]]
+        events = self.events[:, chosen[rows]]
         texts = []
-        floats = events[:, DURATION].copy().view(np.float64)
+        floats = events[DURATION].copy().view(np.float64)
         for kind, name, track, value, number, is_float in zip(
-            events[:, KIND].tolist(), events[:, NAME].tolist(), events[:, TRACK].tolist(),
-            events[:, DURATION].tolist(), floats.tolist(), events[:, LANE].tolist(), strict=True,
+            events[KIND].tolist(), events[NAME].tolist(), events[TRACK].tolist(),
+            events[DURATION].tolist(), floats.tolist(), events[LANE].tolist(), strict=True,
         ):  # fmt: skip
             key = ""
             if kind == COUNTER:
@@ -467,8 +475,8 @@ class _Making:
         """What Kineto states about the whole trace."""
         found: dict[str, Any] = {}
         for row in np.flatnonzero(self._about_trace).tolist():
-            name = self.names[self.events[row, NAME]]
-            raw = self.reading.texts.raw(-2 - int(self.events[row, METADATA]))
+            name = self.names[self.events[NAME, row]]
+            raw = self.reading.texts.raw(-2 - int(self.events[METADATA, row]))
             with contextlib.suppress(ValueError):
                 for number, _, message in fields(raw[:-8]):
                     if number != _ANNOTATIONS or not isinstance(message, bytes):
@@ -492,14 +500,14 @@ class _Making:
 
     def _spread(self, place: Int64, sparse: dict[str, Sparse], dictionaries: dict[str, list[str]]) -> None:
         """Arguments that Kineto writes as one text: the members of a JSON object."""
-        rows = np.flatnonzero((self.events[:, METADATA] >= 0) & (place >= 0))
+        rows = np.flatnonzero((self.events[METADATA] >= 0) & (place >= 0))
         if not len(rows):
             return
-        texts = {code: self._object(code) for code in np.unique(self.events[rows, METADATA]).tolist()}
-        readable = np.array([texts[code] is not None for code in self.events[rows, METADATA].tolist()])
+        texts = {code: self._object(code) for code in np.unique(self.events[METADATA, rows]).tolist()}
+        readable = np.array([texts[code] is not None for code in self.events[METADATA, rows].tolist()])
         self.unreadable["metadata"] += int((~readable).sum())
         rows = rows[readable]
-        parts = [b'{"args":%b}' % (texts[code] or b"") for code in self.events[rows, METADATA].tolist()]
+        parts = [b'{"args":%b}' % (texts[code] or b"") for code in self.events[METADATA, rows].tolist()]
         whole = np.frombuffer(b",".join(parts) + b"]" + bytes(PADDING), np.uint8).copy()
         scanner = ColumnScanner(self.reading.extra_args, 1 << 20)
         scanner.scan(whole, 0, len(whole) - PADDING, 1, _LONGEST_METADATA)

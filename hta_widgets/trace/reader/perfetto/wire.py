@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hta_widgets.jit import outline
-from hta_widgets.trace.reader.bytes import Text, byte_at, u64, word_at
+from hta_widgets.jit import inline, outline
+from hta_widgets.trace.reader.bytes import Text, byte_at, first_bit, u64, word_at
 
 VARINT: Final = 0
 FIXED64: Final = 1
@@ -22,26 +22,43 @@ LONGEST_VARINT: Final = 10
 MALFORMED_FIELD: Final = -1
 
 
-@outline
+@inline
 def read_varint(text: Text, i: int, end: int) -> tuple[Any, Any]:
     """(value, index after it) of the number at i; the index is -1 if it does not end before `end`."""
+    if i < end and byte_at(text, i) < 0x80:  # most are of one byte
+        return np.int64(byte_at(text, i)), i + 1
+    return _long_varint(text, i, end)
+
+
+@outline
+def _long_varint(text: Text, i: int, end: int) -> tuple[Any, Any]:
+    """The same: 8 bytes at once, each of which has 7 bits, then the rest."""
     if i >= end:
         return np.int64(0), -1
-    byte = byte_at(text, i)
-    i += 1
-    value = u64(byte & 0x7F)
-    shift = 7
-    while byte >= 0x80:
+    word = word_at(text, i)
+    stops = ~word & u64(0x8080808080808080)
+    length = 8
+    if stops != u64(0):
+        length = first_bit(stops) // 8 + 1
+        word &= u64(0xFFFFFFFFFFFFFFFF) >> u64(64 - 8 * length)
+    word = (word & u64(0x007F007F007F007F)) | ((word & u64(0x7F007F007F007F00)) >> u64(1))
+    word = (word & u64(0x00003FFF00003FFF)) | ((word & u64(0x3FFF00003FFF0000)) >> u64(2))
+    value = (word & u64(0x000000000FFFFFFF)) | ((word & u64(0x0FFFFFFF00000000)) >> u64(4))
+    i += length
+    shift = 7 * length
+    while stops == u64(0):
         if i >= end or shift >= 7 * LONGEST_VARINT:
             return np.int64(0), -1
         byte = byte_at(text, i)
         i += 1
         value |= u64(byte & 0x7F) << u64(shift)
         shift += 7
-    return np.int64(value), i
+        if byte < 0x80:
+            break
+    return np.int64(value), i if i <= end else -1
 
 
-@outline
+@inline
 def read_field(text: Text, i: int, end: int) -> tuple[Any, Any, Any, Any, Any]:
     """(number, wire type, value, start, index after it) of the field at i, in a message that ends at `end`.
 
