@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.serving.bubbles import bubbles_of, idle_between
-from hta_widgets.analysis.serving.phases import METRICS, TPOT_PHASES, phases_of
+from hta_widgets.analysis.serving.phases import METRICS, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import is_server, steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
@@ -31,6 +31,8 @@ SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 
 _MOST: Final = 0.5
+# Steps in which requests decode, and no prompt is read.
+_DECODING: Final = ("decode", "verify")
 _AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
 _REMEDIES: Final = (
     (
@@ -164,17 +166,19 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
     behind = found[rank]
     share = 100.0 * behind.cost_ns / inputs.judged_ns[rank]
     text = say(
-        "While prompts are read, requests that decode wait {lost}. A token takes up to {longest} instead "
-        "of {usual}.",
-        lost=inputs.time_lost("behind_prompts", share, behind.cost_ns, (rank,)),
+        "While prompts are read, requests that decode wait {lost}. Their next token takes up to {longest} "
+        "instead of {usual}.",
+        lost=inputs.time_lost("behind_prompts", share, behind.cost_ns, (rank,), phase=behind.phase),
         longest=Claim("longest_wait_for_token", behind.longest_ns, "ns", ranks=(rank,)),
         usual=Claim("serving_period", behind.usual_ns, "ns", ranks=(rank,),
-                    about={"phase": "decode", "follows": True, "per_token": True}),
+                    about={"phase": behind.phase, "follows": True, "per_token": False}),
     )  # fmt: skip
     if behind.bound_ns is not None:
         text += say(
             " With pieces of prompts half as large that is at least {bound}.",
-            bound=Claim("wait_with_half_a_chunk", behind.bound_ns, "ns", ranks=(rank,)),
+            bound=Claim(
+                "wait_with_half_a_chunk", behind.bound_ns, "ns", ranks=(rank,), about={"phase": behind.phase}
+            ),
         )
     return Finding(
         behind.cost_ns,
@@ -247,8 +251,12 @@ class _Place(NamedTuple):
 
 
 class _Behind(NamedTuple):
-    """How long decoding waits for prompts; the longest wait for a token, and with half the piece at least."""
+    """How long decoding waits for prompts; the longest wait for a token, and with half the piece at least.
 
+    phase: of steps that only decode, or verify drafts; usual_ns: from one of these to the next.
+    """
+
+    phase: str
     cost_ns: int
     longest_ns: int
     usual_ns: int
@@ -358,12 +366,14 @@ def _remedy(place: _Place) -> str:
 def _behind(inputs: Inputs, rank: int) -> _Behind | None:
     """Prompts between two steps in which requests decode, or beside them."""
     steps = steps_of(inputs.trace.rank(rank)).assign(rank=rank)
-    usual = phases_of(steps).set_index("phase")["tpot_ns"].get("decode")
-    if usual is None or pd.isna(usual):
+    phases = phases_of(steps)
+    phases = phases[phases["phase"].isin(_DECODING) & phases["follows"]]
+    if phases.empty:
         return None
+    phase, usual = str(phases["phase"].iloc[0]), int(phases["period_ns"].iloc[0])
     judged = set(in_scope(steps, inputs.scope)["iteration"])
     steps = steps[steps["period_ns"].notna()]
-    decodes = np.flatnonzero(steps["phase"].isin(TPOT_PHASES))
+    decodes = np.flatnonzero(steps["phase"].isin((*_DECODING, "mixed")))
     cost, longest = 0, (0, (0, 0))
     for at, following in pairwise(decodes.tolist()):
         if steps["iteration"].iloc[at] not in judged:
@@ -372,12 +382,12 @@ def _behind(inputs: Inputs, rank: int) -> _Behind | None:
         between = steps["phase"].iloc[at + 1 : following].eq("prefill").any()
         if not between and steps["phase"].iloc[at] != "mixed":
             continue
-        cost += max(0, end - begin - int(usual))
+        cost += max(0, end - begin - usual)
         longest = max(longest, (end - begin, (begin, end)))
     if not cost:
         return None
     wait, span = longest
-    return _Behind(cost, wait, int(usual), int(usual) + (wait - int(usual)) // 2, span)
+    return _Behind(phase, cost, wait, usual, usual + (wait - usual) // 2, span)
 
 
 RULES = (

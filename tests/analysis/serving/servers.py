@@ -133,13 +133,16 @@ ACCEPTED = (40, 64, 16, 50, 33)
 """How many tokens each turn of `speculating` makes."""
 
 
-def speculating(around: bool) -> Server:
+def speculating(around: bool, prompt_before: tuple[int, ...] = ()) -> Server:
     """A model that drafts runs before each step that verifies, and once after it.
 
-    around: the scheduler names the whole turn, as decoding of a token per request.
+    around: the scheduler names the whole turn, as decoding of a token per request. prompt_before: the turns
+    before which a prompt is read.
     """
     server, kv = Server(), 40_000
-    for new in (*ACCEPTED, 0):
+    for turn, new in enumerate((*ACCEPTED, 0)):
+        if turn in prompt_before:
+            server.serve(Batch(prompt_tokens=4096, prompts=1))
         outer = server.program.inside("user_annotation", Batch(decodes=16, kv=kv).vllm)
         with outer if around else nullcontext():
             for _ in range(2):

@@ -215,7 +215,7 @@ def unrecorded_after(job: Job, stated: Stated) -> str:
 def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     """Of steps in which requests decode: how long until the next of these, where prompts are in between."""
     every, found = steps(rank), []
-    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed")]
+    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed", "verify")]
     for at, following in pairwise(decoding):
         prompts = any(step.phase == "prefill" for step in every[at + 1 : following])
         if prompts or every[at].phase == "mixed":
@@ -223,8 +223,9 @@ def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     return found
 
 
-def usual(rank: PlainRank) -> float:
-    return median(time for _, time in timed(rank, {"phase": "decode", "follows": True}))
+def usual(rank: PlainRank, about: dict[str, Any]) -> float:
+    """From one step that only decodes to the next."""
+    return median(time for _, time in timed(rank, {"phase": about["phase"], "follows": True}))
 
 
 @time_of("behind_prompts", rel=0.05)
@@ -234,7 +235,7 @@ def behind_prompts(rank: PlainRank, about: dict[str, Any]) -> int:
         (step, time) for step, time in waits(rank)
         if any(start - 1_000_000_000 <= step.start < end for start, end in rank.windows)
     ]  # fmt: skip
-    return round(sum(max(0, time - usual(rank)) for _, time in judged))
+    return round(sum(max(0, time - usual(rank, about)) for _, time in judged))
 
 
 @check("longest_wait_for_token")
@@ -248,7 +249,7 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
     """Half of what is more than usual."""
     rank = the_rank(job, stated)
     longest = max(time for _, time in waits(rank))
-    return close(stated, (usual(rank) + longest) / 2, 0.01, 1_000.0)
+    return close(stated, (usual(rank, stated.about) + longest) / 2, 0.01, 1_000.0)
 
 
 def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:

@@ -112,6 +112,34 @@ def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("around", [False, True])
+def test_verifying_drafts_behind_prompts(tmp_path: Path, around: bool) -> None:
+    server = speculating(around, prompt_before=(2, 4))
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["decode_behind_prefill"]
+    prompts = [at for at, end in enumerate(server.ends) if end - server.starts[at] > 10 * MS]
+    assert len(prompts) == 2
+    assert row["cost_ns"] == pytest.approx(sum(server.periods[at] for at in prompts), rel=0.02)
+    assert "next token takes up to" in row["text"]
+    assert "decode_behind_prefill" not in rows_of(speculating(around).open(tmp_path))
+
+
+def test_drafts_in_steps_of_their_requests_are_one_turn(tmp_path: Path) -> None:
+    """vLLM verifies drafts in steps that decode: what prompts delay is a step, not a token's part of it."""
+    server, kv = Server(engine="vllm", schedule_ns=0, read_ns=0), 40_000
+    for step in range(24):
+        beside = step % 8 == 4
+        prompt = {"prompt_tokens": 4096, "prompts": 1} if beside else {}
+        server.serve(Batch(decodes=16, drafts=3, kv=kv, **prompt))
+        kv += 40
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    usual, long = sorted(server.periods)[10], max(server.periods)
+    cost = rows_of(trace)["decode_behind_prefill"]["cost_ns"]
+    assert cost == pytest.approx(3 * (long - usual), rel=0.01)
+
+
 def test_prompts_before_anything_decodes_delay_nobody(tmp_path: Path) -> None:
     server = Server(schedule_ns=0, read_ns=0)
     for step in range(20):
