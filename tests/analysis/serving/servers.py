@@ -65,6 +65,25 @@ class Batch:
             f"sqsq1sqsk1)_generation_{self.decodes}(sq{g_sq}sk{self.kv}sqsq1sqsk1)"
         )
 
+    @property
+    def tensorrt_llm(self) -> str:
+        read = f"{self.prompts} ctx reqs, {self.prompt_tokens} ctx tokens"
+        return f"[Executor] _forward_step 7: {read}, {self.decodes} gen reqs"
+
+    @property
+    def atom(self) -> str:
+        """The batch is padded to the size of a captured graph where all requests decode."""
+        size, tokens = self.prompts + self.decodes, f"tok={self.tokens}"
+        if self.phase == "prefill":
+            return f"prefill[bs={size} {tokens} ctx=[{self.prompt_tokens}]... sk={self.prompt_tokens}]"
+        if self.phase == "mixed":
+            return f"decode[bs={size} {tokens} p={self.prompts} d={self.decodes} sk={self.kv}]"
+        return f"decode[bs={size}/{self.padded} {tokens} d={size} sk={self.kv}]"
+
+    @property
+    def padded(self) -> int:
+        return 1 << (self.decodes - 1).bit_length()
+
 
 @dataclass
 class Server:

@@ -15,6 +15,9 @@ from tests.verdicts.plain_reader import subtract
 
 _VLLM = re.compile(r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
 _SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED|TARGET_VERIFY|DRAFT_EXTEND\w*)\b(.*)\]")
+_TENSORRT_LLM = re.compile(r"\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) ctx tokens, (\d+) gen reqs$")
+_ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))?(?: d=(\d+))?")
+_DIFFUSION = re.compile(r"denoising_step_\d+|execute_diffusion_\d+")
 
 
 class Step(NamedTuple):
@@ -40,7 +43,13 @@ def labelled(name: str) -> tuple[str, int, int] | None:
         values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
         tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
         return phase, values["bs"], tokens
-    return None
+    if found := _TENSORRT_LLM.match(name):
+        prompts, read, decodes = (int(part) for part in found.groups())
+        phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
+        return phase, prompts + decodes, read + decodes
+    if found := _ATOM.match(name):
+        return "mixed" if found[5] else found[1], int(found[2]), int(found[4])
+    return ("diffusion", 0, 0) if _DIFFUSION.match(name) else None
 
 
 @memoize_per_rank()
