@@ -72,9 +72,14 @@ def is_serving(inputs: Inputs) -> bool:
     return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
 
 
+def leading_phase(inputs: Inputs, rank: int) -> str | None:
+    """The phase that a verdict is about: that in which requests decode, or else that with most time."""
+    return inputs.of(rank, _leading)
+
+
 def serving_rate(inputs: Inputs) -> Finding | None:
     """`15.0 ms per token, 2,133 tokens per second; the GPU works 71.6 % of it; schedule 4.26 ms between`."""
-    found = {rank: row for rank, row in _of_ranks(inputs, _rate).items() if row}
+    found = {rank: row for rank, row in of_ranks(inputs, _rate).items() if row}
     if not found:
         return None
     rank, row = next(iter(found.items()))
@@ -125,7 +130,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
 
 def bubble_between_steps(inputs: Inputs) -> Finding | None:
     """Time between the steps of a server in which the device waits for the next one."""
-    idle = _of_ranks(inputs, _between)
+    idle = of_ranks(inputs, _between)
     lost = {rank: time for rank, time in idle.items() if time.length}
     if not lost:
         return None
@@ -159,7 +164,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
 
 def decode_behind_prefill(inputs: Inputs) -> Finding | None:
     """Requests that decode wait while prompts are read: in steps of their own, or in the same ones."""
-    found = {rank: each for rank, each in _of_ranks(inputs, _behind).items() if each}
+    found = {rank: each for rank, each in of_ranks(inputs, _behind).items() if each}
     if not found:
         return None
     rank = max(found, key=lambda rank: (found[rank].cost_ns, -rank))
@@ -195,7 +200,7 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
 
 def kv_transfer(inputs: Inputs) -> Finding | None:
     """Keys and values that move to or from another server, or another memory."""
-    found = {rank: each for rank, each in _of_ranks(inputs, _moved).items() if each[0].length}
+    found = {rank: each for rank, each in of_ranks(inputs, _moved).items() if each[0].length}
     if not found:
         return None
     ranks = sorted(found)
@@ -264,7 +269,7 @@ class _Behind(NamedTuple):
     span: tuple[int, int]
 
 
-def _of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
+def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
     """What is found of the ranks that name steps of a server, and whose device work is recorded."""
     ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
     return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
@@ -278,11 +283,10 @@ def _names_steps(inputs: Inputs, rank: int) -> bool:
 def _rate(inputs: Inputs, rank: int) -> _Rate | None:
     steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
     phases = phases_of(steps)
-    phases = phases[phases["period_ns"].notna()]
-    if phases.empty:
+    phase = leading_phase(inputs, rank)
+    if phase is None:
         return None
-    tokens = phases[phases["tpot_ns"].notna() & (phases["phase"] != "mixed")]
-    row = (tokens if len(tokens) else phases).iloc[0]
+    row = phases[phases["phase"] == phase].iloc[0]
     own = steps[(steps["phase"] == row["phase"]) & steps["start_ns"].notna()].iloc[0]
     span = (int(own["start_ns"]), int(own["start_ns"] + own["device_ns"]))
     busy = 100.0 * float(own["busy_ns"] / own["device_ns"]) if own["device_ns"] else None
@@ -296,6 +300,16 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
         bool(row["follows"]),
         span if span[0] < span[1] else None,
     )
+
+
+def _leading(inputs: Inputs, rank: int) -> str | None:
+    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
+    phases = phases_of(steps)
+    phases = phases[phases["period_ns"].notna()]
+    if phases.empty:
+        return None
+    tokens = phases[phases["tpot_ns"].notna() & (phases["phase"] != "mixed")]
+    return str((tokens if len(tokens) else phases)["phase"].iloc[0])
 
 
 def _between(inputs: Inputs, rank: int) -> Intervals:
