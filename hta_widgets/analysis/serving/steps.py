@@ -76,16 +76,16 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         engine or the shapes of the capture say), prompt_tokens (of tokens those of prompts), kv_tokens
         (lengths of all sequences, added up), emitted (new tokens of requests that decode) (Int64, NA where
         the engine does not say), start_ns (Int64, ns: the first device work), host_ns (int64, ns: the
-        annotation), launch_ns (Int64, ns: from its begin to the first device work), device_ns (Int64, ns: first to last
-        device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns (Int64, ns:
-        until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns + bubble_ns; NA
-        for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for drafts),
-        tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN where
-        unknown), host_frame (str: the narrowest Python function that is open in half of the
-        bubble or more), host_call (str: the operator or call of the runtime that is open longest in it).
-        Where little is recorded then, host_frame says "nothing recorded", and after what. decoding_ns,
-        prefilling_ns, mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or
-        something else; 0 in others).
+        annotation), launch_ns (Int64, ns: from its begin to the first device work), device_ns (Int64, ns:
+        first to last device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns
+        (Int64, ns: until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns +
+        bubble_ns; NA for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for
+        drafts), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN
+        where unknown), host_frame (str: the narrowest Python function that is open in half of the bubble or
+        more), host_call (str: the operator or call of the runtime that is open longest in it). Where little
+        is recorded then, host_frame says "nothing recorded", and after what. decoding_ns, prefilling_ns,
+        mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or something else; 0
+        in others).
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.
