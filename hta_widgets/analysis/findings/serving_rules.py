@@ -38,7 +38,8 @@ _REMEDIES: Final = (
     (
         r"schedul|get_next_batch|prepare_inputs|update_states|allocate_slots",
         "Schedule the next step while the device works on this one: vLLM with --async-scheduling, SGLang "
-        "with its overlap scheduler (no --disable-overlap-schedule).",
+        "with its overlap scheduler (no --disable-overlap-schedule), TensorRT-LLM likewise "
+        "(disable_overlap_scheduler: false).",
     ),
     (
         r"detok|output_proc|process_outputs|stream_output|make_stats|process_batch_result",

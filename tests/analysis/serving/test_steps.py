@@ -11,6 +11,7 @@ import pytest
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import overview, roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
+from hta_widgets.analysis.serving.traffic import _Call, _token_bytes
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Batch, Server, speculating
@@ -389,6 +390,24 @@ def test_experts_are_bounded_by_what_tokens_may_choose() -> None:
     assert least < most
     assert np.isnan(row["mfu_pct"]), "how many numbers a packed byte holds is not recorded"
     assert " to 25.1 % MBU" in phases.sentence(pd.DataFrame([row]))
+
+
+BF16 = "c10::BFloat16"
+
+
+@pytest.mark.parametrize(
+    ("operator", "dims", "size"),
+    [
+        ("sglang::store_cache", [[32, 1024], [32, 1024]], 2 * 1024 * 2),
+        ("_C_cache_ops::reshape_and_cache_flash", [[32, 8, 64], [32, 8, 64]], 2 * 8 * 64 * 2),
+        ("_C_cache_ops::concat_and_cache_mla", [[32, 512], [32, 64]], (512 + 64) * 2),
+        ("sgl_kernel::set_mla_kv_buffer", [[32, 1, 512], [32, 1, 64]], (512 + 64) * 2),
+        ("_C_cache_ops::reshape_and_cache", [[32, 512], [32, 64]], 0),
+        ("_C_cache_ops::concat_and_cache_mla", [[32, 512], []], 0),
+    ],
+)
+def test_what_a_token_takes_in_the_cache_of_a_layer(operator: str, dims: list[list[int]], size: int) -> None:
+    assert _token_bytes([_Call(1, operator, dims, [BF16, BF16])]) == size
 
 
 def test_shares_of_the_peak_need_half_of_the_time() -> None:

@@ -34,7 +34,9 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
         server.serve(DECODE)
     trace = server.open(tmp_path)
     assert not check_job(trace)
-    row = rows_of(trace)["bubble_between_steps"]
+    rows = rows_of(trace)
+    assert "DataLoader" not in rows["unmarked_host"]["suggestion"], "a server has none"
+    row = rows["bubble_between_steps"]
     share = 100 * sum(server.bubbles) / sum(server.periods)
     assert row["share_pct"] == pytest.approx(share, rel=0.01)
     assert not row["part_of"]
