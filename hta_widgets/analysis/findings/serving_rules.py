@@ -31,6 +31,8 @@ SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 
 _MOST: Final = 0.5
+# Less of the period between steps is not worth a word.
+_LEAST_BUBBLE: Final = 0.01
 # Steps in which requests decode, and no prompt is read.
 _DECODING: Final = ("decode", "verify")
 _AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
@@ -109,7 +111,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
             text += say("; steps take {works} of it on the device", works=works)
         else:
             text += say("; the device works {works} of it", works=works)
-    if row.follows and row.bubble_ns:
+    if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about=about)
         place = inputs.of(rank, _place)
         text += say(

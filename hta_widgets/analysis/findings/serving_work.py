@@ -33,6 +33,8 @@ _PARTS: Final = {
 _OTHERS: Final = "other kernels"
 _LEAST_PCT: Final = 5.0
 _MOST_PCT: Final = 50.0
+# From this share on sampling is worth a word, whatever takes most.
+_SAMPLING_PCT: Final = 10.0
 _ADVICE: Final = {
     "communication": "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the "
     "model among fewer devices (tensor parallelism).",
@@ -44,6 +46,10 @@ _ADVICE: Final = {
 _READ_LESS: Final = (
     "Each step of decoding reads all weights and the cache: larger batches, or fewer bytes (fp8, fp4, a "
     "quantised cache), make a token cheaper."
+)
+_COMPUTE_LESS: Final = (
+    "Each token of a prompt is computed: products of lower precision (fp8) take less time, and a prefix "
+    "cache skips what was read before."
 )
 _FEWEST_RANKS: Final = 2
 # Less than this the ranks of a balanced model differ by, too: slowest to average.
@@ -73,7 +79,7 @@ def serving_work(inputs: Inputs) -> Finding | None:
         0,
         float(shown.max()),
         say("Of the device's work in {phase} steps: {parts}.", phase=work.phase, parts=says(parts, ", ")),
-        _ADVICE.get(most, _READ_LESS if work.phase == "decode" else _ADVICE[_OTHERS]),
+        _advice(shown, most, work.phase),
         "roles",
         Evidence(event_rank=rank),
         severity="verdict",
@@ -149,6 +155,12 @@ def uneven_experts(inputs: Inputs) -> Finding | None:
         Evidence(rank=heaviest),
         severity="note" if severity_of(share) else None,
     )
+
+
+def _advice(shown: pd.Series[float], most: str, phase: str) -> str:
+    if shown.get("sampling", 0.0) >= _SAMPLING_PCT:
+        return _ADVICE["sampling"]
+    return _ADVICE.get(most, _COMPUTE_LESS if phase in ("prefill", "mixed") else _READ_LESS)
 
 
 class _Work(NamedTuple):

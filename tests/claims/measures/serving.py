@@ -299,13 +299,13 @@ def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
 
 
 _NAMED = (
-    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|nccl|rccl"),
+    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl"),
     ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm"),
     (
         "others",
         r"norm|rope|rotary|_and_cache|store_kvcache|act_and_mul|Mem(cpy|set)|elementwise|gather|triton_",
     ),
-    ("attention", r"attention|attn|flash|reduce_segments"),
+    ("attention", r"attention|attn|flash(?!infer)|reduce_segments"),
     ("sampling", r"argmax|sampl"),
     ("matrix products", r"Cijk_|gemm|nvjet|product"),
 )

@@ -250,6 +250,34 @@ def test_equal_experts_and_ranks_that_exchange_nothing(tmp_path: Path, experts, 
     assert "uneven_experts" not in rows_of(with_experts(tmp_path, experts, reduce=reduce))
 
 
+SAMPLER = "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<>"
+ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
+
+
+@pytest.mark.parametrize(
+    ("batch", "tail", "parts", "advice"),
+    [
+        (DECODE, (), "matrix products 100 %", "larger batches"),
+        (DECODE, ((SAMPLER, MS),), "matrix products 80.3 %, sampling 19.7 %", "fused sampler"),
+        (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 %, matrix products 40.4 %", "one-shot"),
+        (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
+         "experts 49.7 %, matrix products 33.7 %, communication 16.6 %", "weights of experts"),
+        (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
+    ],
+)  # fmt: skip
+def test_what_steps_work_on(tmp_path: Path, batch: Batch, tail, parts: str, advice: str) -> None:
+    server = Server(schedule_ns=0, read_ns=0, tail=tail)
+    for _ in range(12):
+        server.serve(batch)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["serving_work"]
+    assert row["text"] == f"Of the device's work in {batch.phase} steps: {parts}."
+    assert advice in row["suggestion"]
+    assert row["cost_ns"] == 0
+    assert " between steps" not in rows_of(trace)["serving_rate"]["text"], "9 µs are not worth a word"
+
+
 def test_graphs_that_are_larger_than_the_batch(tmp_path: Path) -> None:
     server = Server(engine="atom", schedule_ns=0, read_ns=0)
     for _ in range(12):
