@@ -96,8 +96,9 @@ def _diffusion(match: re.Match[str]) -> ServingStep:
 def _tensorrt_llm(match: re.Match[str]) -> ServingStep:
     prompts, decodes = int(match["prompts"]), int(match["decodes"])
     read = int(match["read"]) if match["read"] else None if prompts else 0
+    written = int(match["written"]) if match["written"] else decodes
     return ServingStep(
-        _phase(prompts, decodes), prompts + decodes, _total(read, decodes),
+        _phase(prompts, decodes), prompts + decodes, _total(read, written),
         prompts=prompts, prompt_tokens=read,
     )  # fmt: skip
 
@@ -111,6 +112,19 @@ _WORDS = {
 }
 
 
+# Phases in which no prompt is read.
+_ONLY_WRITES = ("decode", "verify", "draft", "idle")
+
+
+def _values(text: str) -> tuple[dict[str, int], int | None]:
+    """`bs=117/128 tok=117`: whole numbers by name, none that stands there twice; and the padded batch."""
+    found = re.findall(r"(?<!\w)(\w+)=(\d+)(?:/(\d+))?(?![\w./])", text)
+    names = [name for name, _, _ in found]
+    value = {name: int(number) for name, number, _ in found if names.count(name) == 1}
+    padded = next((int(whole) for name, _, whole in found if name == "bs" in value and whole), None)
+    return value, padded
+
+
 def _fields(match: re.Match[str]) -> ServingStep:
     """`step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 g_sq=1 g_sk=12]`, `decode[bs=117/128 tok=117 d=117 sk=5120]`."""
     word = match["word"].lower()
@@ -118,14 +132,12 @@ def _fields(match: re.Match[str]) -> ServingStep:
         return ServingStep("idle", 0, 0)
     word = word.removeprefix("eager_")
     phase = _WORDS.get(word, word)
-    found = dict(re.findall(r"(\w+)=(\d+)", match["fields"]))
-    value = {name: int(text) for name, text in found.items()}
-    padded = re.search(r"\bbs=\d+/(\d+)", match["fields"])
+    value, padded = _values(match["fields"])
     size = value.get("bs")
     prompts, decodes = value.get("c", value.get("p")), value.get("g", value.get("d"))
     if prompts is not None and decodes is not None and prompts + decodes:
         phase = _phase(prompts, decodes)
-    reads, writes = phase in ("prefill", "mixed"), phase != "prefill"
+    reads, writes = phase not in _ONLY_WRITES, phase != "prefill"
     queries = [value[name] for name in ("c_sq", "g_sq") if name in value]
     tokens = sum(queries) if queries else value.get("toks", value.get("tok"))
     if tokens is None and phase == "decode" and size is not None:
@@ -136,7 +148,7 @@ def _fields(match: re.Match[str]) -> ServingStep:
     decode_kv_tokens = value.get("g_sk", None if reads else kv_tokens)
     prompt_tokens = value.get("c_sq", None if writes else tokens) if reads else 0
     return ServingStep(
-        phase, size, tokens, int(padded[1]) if padded else None,
+        phase, size, tokens, padded,
         prompts if prompts is not None else size if not writes else None if reads else 0,
         prompt_tokens, kv_tokens, decode_kv_tokens,
     )  # fmt: skip
@@ -161,7 +173,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep]], ..
     (
         re.compile(
             r"^(?:\[Executor\] )?(?:_forward_step(?: \d+)?|executeStep): (?P<prompts>\d+) ctx reqs,? "
-            r"(?:(?P<read>\d+) ctx tokens,? )?(?P<decodes>\d+) gen reqs"
+            r"(?:(?P<read>\d+) ctx tokens,? )?(?P<decodes>\d+) gen reqs(?:,? (?P<written>\d+) gen tokens)?"
         ),
         _tensorrt_llm,
     ),
@@ -183,6 +195,20 @@ _BEGINS = re.compile(
 )
 
 
+# More requests or tokens than any step has.
+_NO_COUNT = re.compile(r"\d{16}")
+
+
+def _consistent(step: ServingStep) -> ServingStep:
+    """Without numbers that contradict each other: fewer tokens than requests, a batch padded to less."""
+    size, tokens = step.batch_size, step.tokens
+    if size is not None and step.padded is not None and step.padded < size:
+        step = replace(step, padded=None)
+    if size is not None and tokens is not None and tokens < size:
+        step = replace(step, tokens=None, prompt_tokens=None)
+    return step
+
+
 def profiler_step(name: str) -> int | None:
     """The number in ``ProfilerStep#N``, None for any other name."""
     match = PROFILER_STEP.match(name)
@@ -196,7 +222,7 @@ def serving_step(name: str) -> ServingStep | None:
     for pattern, read in _FORMS:
         match = pattern.match(name)
         if match:
-            return read(match)
+            return ServingStep("unknown") if _NO_COUNT.search(name) else _consistent(read(match))
     # An engine's own variant of a known form is still a step, only without details.
     return ServingStep("unknown") if name.startswith("execute_") and "_generation_" in name else None
 

@@ -155,6 +155,20 @@ ANNOTATIONS = {
     "[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": (
         ("decode", 32, 32), (None, 0, None, None),
     ),
+    "[Executor] _forward_step 9: 1 ctx reqs, 64 ctx tokens, 8 gen reqs, 32 gen tokens": (
+        ("mixed", 9, 96), (None, 64, None, None),
+    ),
+    "step[FUTURE bs=4 toks=9]": (("future", 4, 9), (None, None, None, None)),
+    # numbers that are none, that contradict each other, or that no step has
+    "decode[bs=1e9 tok=4]": (("decode", None, 4), (None, 0, None, None)),
+    "step[DECODE bs=-5 toks=]": (("decode", None, None), (None, 0, None, None)),
+    "step[DECODE bs=3 bs=7]": (("decode", None, None), (None, 0, None, None)),
+    "step[DECODE bs=3.5]": (("decode", None, None), (None, 0, None, None)),
+    "decode[bs=200/128 tok=200]": (("decode", 200, 200), (None, 0, None, None)),
+    "step[EXTEND bs=15 toks=3]": (("prefill", 15, None), (None, None, None, None)),
+    "execute_context_5(1)_generation_900(0)": (("mixed", 905, None), (None, None, None, None)),
+    f"step[DECODE bs={'9' * 16}]": (("unknown", None, None), (None, None, None, None)),
+    f"execute_context_0(0)_generation_{'9' * 5000}(1)": (("unknown", None, None), (None, None, None, None)),
     # a first number that is not the sum of tokens
     "execute_2_context_2(sq12sk20sqsq80sqsk120)_generation_0(sq0sk0sqsq0sqsk0)": (
         ("prefill", 2, 12), (None, 12, 20, 0),
@@ -171,7 +185,21 @@ def test_serving_step_names(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["execute_model", "step", "step 3", "decode", "decode[x]", "aten::step[0]", "prefill_cache", ""]
+    "name",
+    [
+        "execute_model",
+        "step",
+        "step 3",
+        "decode",
+        "decode[x]",
+        "aten::step[0]",
+        "prefill_cache",
+        "",
+        "step[<b>DECODE</b> bs=3]",
+        "[Executor] fetch: 3 requests",
+        "denoising_step_",
+        "step[" * 10_000,
+    ],
 )
 def test_other_names_are_no_serving_steps(name):
     assert serving_step(name) is None

@@ -19,6 +19,7 @@ from hta_widgets.analysis.findings.sections import (
     VERDICT,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
+from hta_widgets.analysis.findings.serving_work import SERVING_WORK
 from hta_widgets.formatting import capitalised, counted, decapitalised, percent
 
 _BEYOND = 1.1
@@ -39,7 +40,12 @@ def sentence(frame: pd.DataFrame) -> str:
     serving = frame["topic"] == SERVING_RATE
     if not serving.any():
         return _answer(frame)
-    said = _answer(frame[~serving])
+    work = frame["topic"] == SERVING_WORK
+    rest = frame[~serving & ~work]
+    if work.any():  # parts of the model say more than kinds of kernels
+        computing = rest["topic"] == "compute_bound"
+        rest = rest.assign(headline=rest["headline"].mask(computing, frame.loc[work, "headline"].iloc[0]))
+    said = _answer(rest)
     return f"{str(frame.loc[serving, 'text'].iloc[0]).removesuffix('.')}. {said}"
 
 

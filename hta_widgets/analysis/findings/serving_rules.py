@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.serving.bubbles import bubbles_of, idle_between
-from hta_widgets.analysis.serving.phases import METRICS, TPOT_PHASES, phases_of
+from hta_widgets.analysis.serving.phases import METRICS, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import is_server, steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
@@ -31,12 +31,17 @@ SERVING_RATE: Final = "serving_rate"
 """The topic of the row that says how long a token takes: the verdict of a server begins with it."""
 
 _MOST: Final = 0.5
+# Less of the period between steps is not worth a word.
+_LEAST_BUBBLE: Final = 0.01
+# Steps in which requests decode, and no prompt is read.
+_DECODING: Final = ("decode", "verify")
 _AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
 _REMEDIES: Final = (
     (
         r"schedul|get_next_batch|prepare_inputs|update_states|allocate_slots",
         "Schedule the next step while the device works on this one: vLLM with --async-scheduling, SGLang "
-        "with its overlap scheduler (no --disable-overlap-schedule).",
+        "with its overlap scheduler (no --disable-overlap-schedule), TensorRT-LLM likewise "
+        "(disable_overlap_scheduler: false).",
     ),
     (
         r"detok|output_proc|process_outputs|stream_output|make_stats|process_batch_result",
@@ -70,9 +75,14 @@ def is_serving(inputs: Inputs) -> bool:
     return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
 
 
+def leading_phase(inputs: Inputs, rank: int) -> str | None:
+    """The phase that a verdict is about: that in which requests decode, or else that with most time."""
+    return inputs.of(rank, _leading)
+
+
 def serving_rate(inputs: Inputs) -> Finding | None:
     """`15.0 ms per token, 2,133 tokens per second; the GPU works 71.6 % of it; schedule 4.26 ms between`."""
-    found = {rank: row for rank, row in _of_ranks(inputs, _rate).items() if row}
+    found = {rank: row for rank, row in of_ranks(inputs, _rate).items() if row}
     if not found:
         return None
     rank, row = next(iter(found.items()))
@@ -101,7 +111,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
             text += say("; steps take {works} of it on the device", works=works)
         else:
             text += say("; the device works {works} of it", works=works)
-    if row.follows and row.bubble_ns:
+    if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about=about)
         place = inputs.of(rank, _place)
         text += say(
@@ -123,7 +133,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
 
 def bubble_between_steps(inputs: Inputs) -> Finding | None:
     """Time between the steps of a server in which the device waits for the next one."""
-    idle = _of_ranks(inputs, _between)
+    idle = of_ranks(inputs, _between)
     lost = {rank: time for rank, time in idle.items() if time.length}
     if not lost:
         return None
@@ -157,24 +167,26 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
 
 def decode_behind_prefill(inputs: Inputs) -> Finding | None:
     """Requests that decode wait while prompts are read: in steps of their own, or in the same ones."""
-    found = {rank: each for rank, each in _of_ranks(inputs, _behind).items() if each}
+    found = {rank: each for rank, each in of_ranks(inputs, _behind).items() if each}
     if not found:
         return None
     rank = max(found, key=lambda rank: (found[rank].cost_ns, -rank))
     behind = found[rank]
     share = 100.0 * behind.cost_ns / inputs.judged_ns[rank]
     text = say(
-        "While prompts are read, requests that decode wait {lost}. A token takes up to {longest} instead "
-        "of {usual}.",
-        lost=inputs.time_lost("behind_prompts", share, behind.cost_ns, (rank,)),
+        "While prompts are read, requests that decode wait {lost}. Their next token takes up to {longest} "
+        "instead of {usual}.",
+        lost=inputs.time_lost("behind_prompts", share, behind.cost_ns, (rank,), phase=behind.phase),
         longest=Claim("longest_wait_for_token", behind.longest_ns, "ns", ranks=(rank,)),
         usual=Claim("serving_period", behind.usual_ns, "ns", ranks=(rank,),
-                    about={"phase": "decode", "follows": True, "per_token": True}),
+                    about={"phase": behind.phase, "follows": True, "per_token": False}),
     )  # fmt: skip
     if behind.bound_ns is not None:
         text += say(
             " With pieces of prompts half as large that is at least {bound}.",
-            bound=Claim("wait_with_half_a_chunk", behind.bound_ns, "ns", ranks=(rank,)),
+            bound=Claim(
+                "wait_with_half_a_chunk", behind.bound_ns, "ns", ranks=(rank,), about={"phase": behind.phase}
+            ),
         )
     return Finding(
         behind.cost_ns,
@@ -191,7 +203,7 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
 
 def kv_transfer(inputs: Inputs) -> Finding | None:
     """Keys and values that move to or from another server, or another memory."""
-    found = {rank: each for rank, each in _of_ranks(inputs, _moved).items() if each[0].length}
+    found = {rank: each for rank, each in of_ranks(inputs, _moved).items() if each[0].length}
     if not found:
         return None
     ranks = sorted(found)
@@ -247,8 +259,12 @@ class _Place(NamedTuple):
 
 
 class _Behind(NamedTuple):
-    """How long decoding waits for prompts; the longest wait for a token, and with half the piece at least."""
+    """How long decoding waits for prompts; the longest wait for a token, and with half the piece at least.
 
+    phase: of steps that only decode, or verify drafts; usual_ns: from one of these to the next.
+    """
+
+    phase: str
     cost_ns: int
     longest_ns: int
     usual_ns: int
@@ -256,7 +272,7 @@ class _Behind(NamedTuple):
     span: tuple[int, int]
 
 
-def _of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
+def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
     """What is found of the ranks that name steps of a server, and whose device work is recorded."""
     ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
     return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
@@ -270,11 +286,10 @@ def _names_steps(inputs: Inputs, rank: int) -> bool:
 def _rate(inputs: Inputs, rank: int) -> _Rate | None:
     steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
     phases = phases_of(steps)
-    phases = phases[phases["period_ns"].notna()]
-    if phases.empty:
+    phase = leading_phase(inputs, rank)
+    if phase is None:
         return None
-    tokens = phases[phases["tpot_ns"].notna() & (phases["phase"] != "mixed")]
-    row = (tokens if len(tokens) else phases).iloc[0]
+    row = phases[phases["phase"] == phase].iloc[0]
     own = steps[(steps["phase"] == row["phase"]) & steps["start_ns"].notna()].iloc[0]
     span = (int(own["start_ns"]), int(own["start_ns"] + own["device_ns"]))
     busy = 100.0 * float(own["busy_ns"] / own["device_ns"]) if own["device_ns"] else None
@@ -288,6 +303,16 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
         bool(row["follows"]),
         span if span[0] < span[1] else None,
     )
+
+
+def _leading(inputs: Inputs, rank: int) -> str | None:
+    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
+    phases = phases_of(steps)
+    phases = phases[phases["period_ns"].notna()]
+    if phases.empty:
+        return None
+    tokens = phases[phases["tpot_ns"].notna() & (phases["phase"] != "mixed")]
+    return str((tokens if len(tokens) else phases)["phase"].iloc[0])
 
 
 def _between(inputs: Inputs, rank: int) -> Intervals:
@@ -358,12 +383,14 @@ def _remedy(place: _Place) -> str:
 def _behind(inputs: Inputs, rank: int) -> _Behind | None:
     """Prompts between two steps in which requests decode, or beside them."""
     steps = steps_of(inputs.trace.rank(rank)).assign(rank=rank)
-    usual = phases_of(steps).set_index("phase")["tpot_ns"].get("decode")
-    if usual is None or pd.isna(usual):
+    phases = phases_of(steps)
+    phases = phases[phases["phase"].isin(_DECODING) & phases["follows"]]
+    if phases.empty:
         return None
+    phase, usual = str(phases["phase"].iloc[0]), int(phases["period_ns"].iloc[0])
     judged = set(in_scope(steps, inputs.scope)["iteration"])
     steps = steps[steps["period_ns"].notna()]
-    decodes = np.flatnonzero(steps["phase"].isin(TPOT_PHASES))
+    decodes = np.flatnonzero(steps["phase"].isin((*_DECODING, "mixed")))
     cost, longest = 0, (0, (0, 0))
     for at, following in pairwise(decodes.tolist()):
         if steps["iteration"].iloc[at] not in judged:
@@ -372,12 +399,12 @@ def _behind(inputs: Inputs, rank: int) -> _Behind | None:
         between = steps["phase"].iloc[at + 1 : following].eq("prefill").any()
         if not between and steps["phase"].iloc[at] != "mixed":
             continue
-        cost += max(0, end - begin - int(usual))
+        cost += max(0, end - begin - usual)
         longest = max(longest, (end - begin, (begin, end)))
     if not cost:
         return None
     wait, span = longest
-    return _Behind(cost, wait, int(usual), int(usual) + (wait - int(usual)) // 2, span)
+    return _Behind(phase, cost, wait, usual, usual + (wait - usual) // 2, span)
 
 
 RULES = (

@@ -38,6 +38,7 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
+from hta_widgets.analysis.findings.serving_work import SERVING_WORK
 from hta_widgets.analysis.findings.shown_at import Place, places_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -289,6 +290,7 @@ def _beside(
     if whole is None:
         return
     if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:
+        yield from frame.loc[frame["topic"] == SERVING_WORK, "text"]
         yield f"{_of_whole(scope, frame, whole, parts, advice)}."
     yield _limits(whole, parts, advice)
 

@@ -2,7 +2,8 @@
 
 A step repeats one sequence of kernels for each layer: norm, product of queries, keys and values, the write to
 the cache, attention, the product after it, norm, the products (or experts) of the feed-forward part. Kinds of
-kernels are known from names; which product is which follows from its place around attention.
+kernels are known from names; which product is which follows from its place around attention. Latent attention
+(MLA) has norms between several products before attention, and after it one more, of the values.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ _HEAVY: Final = ("qkv", "attention", "o_proj", "gate_up", "down", "experts", "co
 # What no model has but in its layers.
 _IN_LAYERS: Final = ("rope", "cache", "attention", "experts", "activation")
 _FEWEST_LAYERS: Final = 2
+# What may take longer outside of layers than anything does in them.
+_MAY_BE_OUTSIDE: Final = ("lm_head", "sampling", "communication")
+# Kernels that only move what products compute are alike: slow ones may take so many times as long as fast
+# ones, unless both take less than this share of the slowest products.
+_MOST_APART: Final = 3.0
+_SMALL: Final = 0.25
 # Layers of a model may be of several kinds (sliding and full attention, dense and with experts).
 _MOST_KINDS: Final = 4
 
@@ -75,11 +82,15 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
         (roles[at] for at, layer in enumerate(layers) if layer < 0 and roles[at] in _IN_LAYERS), ""
     ):
         return Placed(refused=f"kernels that look like {astray} lie outside of layers")
+    if any(layer >= 0 and role == "sampling" for role, layer in zip(roles, layers, strict=True)):
+        return Placed(refused="kernels that look like sampling lie in layers")
     _after(parts, roles, bounds[-1][1])
     _before(parts, roles, bounds[0][0])
     times = np.asarray(time_ns, np.int64)
     if slow := _slow(roles, np.asarray(layers), times):
-        return Placed(refused=f"kernels that look like {slow} take longer than any product")
+        return Placed(refused=f"kernels that look like {slow} take as long as products do")
+    if why := _outside(roles, np.asarray(layers), times):
+        return Placed(refused=why)
     is_unknown = np.array([role == UNKNOWN for role in roles], np.bool_)
     if times[is_unknown].sum() > _MOST_UNKNOWN * times.sum():
         share = 100.0 * times[is_unknown].sum() / times.sum()
@@ -88,17 +99,33 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
 
 
 def _slow(roles: Sequence[str], layers: Int64, times: Int64) -> str:
-    """The role of kernels that only move what products compute, but take longer than these; else ""."""
+    """The role of kernels that only move what products compute, but take longer than these; else "".
+
+    Or of which some take many times as long as others do: they are something else.
+    """
     of_role = {
-        role: float(
-            np.median(times[[at for at, each in enumerate(roles) if each == role and layers[at] >= 0]])
-        )
-        for role in {role for role, layer in zip(roles, layers, strict=True) if layer >= 0}
+        role: times[[at for at, each in enumerate(roles) if each == role and layers[at] >= 0]]
+        for role in sorted({role for role, layer in zip(roles, layers, strict=True) if layer >= 0})
     }
-    heaviest = max(of_role.get(role, 0.0) for role in _HEAVY)
-    return next(
-        (role for role, time in sorted(of_role.items()) if role not in _HEAVY and time > heaviest), ""
-    )
+    heaviest = max((float(np.median(of_role[role])) for role in _HEAVY if role in of_role), default=0.0)
+    for role, own in of_role.items():
+        fast, usual, slow = np.quantile(own, (0.25, 0.5, 0.9)).tolist()
+        apart = slow > _MOST_APART * fast and slow > _SMALL * heaviest
+        if role not in _HEAVY and (usual > heaviest or apart):
+            return role
+    return ""
+
+
+def _outside(roles: Sequence[str], layers: Int64, times: Int64) -> str:
+    """Why what lies outside of layers cannot be what it looks like, "" where it can."""
+    small = (layers < 0) & [role not in _MAY_BE_OUTSIDE for role in roles]
+    if times[small].max(initial=0) > times[layers >= 0].max(initial=0):
+        return "outside of layers a kernel that looks like no product takes longer than all in them"
+    head = times[[role == "lm_head" for role in roles]]
+    o_proj = times[[role == "o_proj" for role in roles]]
+    if len(head) and head.sum() < np.median(o_proj):
+        return "the product after the last layer is shorter than those in layers"
+    return ""
 
 
 def _runs(parts: Sequence[str], part: str) -> list[tuple[int, int]]:
@@ -134,11 +161,15 @@ def _bounds(parts: Sequence[str], groups: list[tuple[int, int]]) -> list[tuple[i
         product = _last(parts, PRODUCT, until, first)
         if product < 0:
             return "no product before attention"
+        if (earlier := _after_feed_forward(parts, until, first)) > until:
+            product = next(at for at in range(earlier, first) if parts[at] == PRODUCT)
         norm = _last(parts, "norm", until, product)
         if norm < 0:
             return "no norm before the product that leads to attention"
         begins.append(norm)
         until = last
+    # before the first layer nothing tells where it begins but that it is like the next one
+    begins[0] = _like(parts, begins[0], groups[0][0], parts[begins[1] : groups[1][0]])
     tail = groups[-1][1]
     # The last layer ends before the final norm: the last one that a single product, or none, comes after.
     norms = [at for at in range(tail, len(parts)) if parts[at] == "norm"]
@@ -146,6 +177,30 @@ def _bounds(parts: Sequence[str], groups: list[tuple[int, int]]) -> list[tuple[i
     if not closing:
         return "no norm after the last layer"
     return [*zip(begins, [*begins[1:], closing[0]], strict=True)]
+
+
+def _after_feed_forward(parts: Sequence[str], first: int, last: int) -> int:
+    """Where the feed-forward part before attention is over; `first` where nothing tells."""
+    inside = range(last - 1, first - 1, -1)
+    end = next((at for at in inside if parts[at] in ("activation", "experts")), -1)
+    if end >= 0 and parts[end] == "activation":  # one product more
+        end = next((at for at in range(end, last) if parts[at] == PRODUCT), -1)
+    after = [parts[at] for at in range(end + 1, last)]
+    # a norm has to come before a product that leads to attention
+    return (
+        end + 1 if end >= 0 and "norm" in after[: after.index(PRODUCT) if PRODUCT in after else 0] else first
+    )
+
+
+def _like(parts: Sequence[str], begin: int, first: int, another: Sequence[str]) -> int:
+    """Where the first layer begins, if as many products lead to its attention as in another layer."""
+    products = [at for at in range(first) if parts[at] == PRODUCT]
+    missing = another.count(PRODUCT) - sum(at >= begin for at in products)
+    before = [at for at in products if at < begin]
+    if not 0 < missing <= len(before):
+        return begin
+    norm = _last(parts, "norm", 0, before[-missing])
+    return norm if norm >= 0 else begin
 
 
 def _last(parts: Sequence[str], part: str, first: int, last: int) -> int:
@@ -156,23 +211,30 @@ def _of_layer(parts: Sequence[str], first: int, last: int) -> list[str] | str:
     """The roles in a layer whose attention is [first, last)."""
     roles = list(parts)
     products = [at for at, part in enumerate(parts) if part == PRODUCT]
+    if "cache" not in parts[:first]:
+        return "the write to the cache is not between the norm and attention"
     cache, rope = parts.index("cache"), [at for at, part in enumerate(parts) if part == "rope"]
     if any(not products[0] < at < cache for at in rope):
         return "rope is not between the product before attention and the write to the cache"
     if products[0] > cache or "activation" in parts[:last]:
         return "the kernels before attention are in another order"
-    for at in (at for at in products if at < first):
+    leading = [at for at in products if at < first]
+    latent = "norm" in parts[leading[0] : leading[-1]]
+    for at in leading:
         roles[at] = "qkv"
     later = [at for at in products if at >= last]
     if not later:
         return "no product after attention"
-    roles[later[0]] = "o_proj"
     norm = next((at for at in range(later[0], len(parts)) if parts[at] == "norm"), -1)
     if norm < 0:
         return "no norm after the product that follows attention"
-    rest = later[1:]
-    if any(at < norm for at in rest):
-        return "two products between attention and the norm after it"
+    until_norm = [at for at in later if at < norm]
+    if len(until_norm) != 1 + latent:
+        return f"{len(until_norm)} products between attention and the norm after it"
+    for at in until_norm[:-1]:  # what latents are of values
+        roles[at] = "qkv"
+    roles[until_norm[-1]] = "o_proj"
+    rest = [at for at in later if at > norm]
     experts = [at for at, part in enumerate(parts) if part == "experts"]
     if experts:
         return _with_experts(parts, roles, rest, experts)
@@ -199,14 +261,19 @@ def _with_experts(
     before = [at for at in products if at < experts[0]]
     if not before:
         return "no router before the experts"
+    for at in range(before[0], experts[-1]):
+        if parts[at] == "sampling":  # the router's choice is sorted as well
+            roles[at] = "experts"
     if len(products) == 1:
         roles[before[0]] = "router"
         return roles
-    activations = [at for at, part in enumerate(parts) if part == "activation" and at >= products[0]]
     shared = {"gate_up": -1, "down": -1}
-    for at in activations[:1]:
-        shared["gate_up"] = max((each for each in products if each < at), default=-1)
-        shared["down"] = min((each for each in products if each > at), default=-1)
+    heavy = sorted((*products, *experts))
+    for at in (at for at, part in enumerate(parts) if part == "activation" and at >= products[0]):
+        gate_up = max((each for each in heavy if each < at), default=-1)
+        down = min((each for each in heavy if each > at), default=-1)
+        if gate_up in products and down in products:  # that of experts lies between these
+            shared = {"gate_up": gate_up, "down": down}
     routers = [at for at in products if at not in shared.values()]
     if len(routers) != 1 or -1 in shared.values():
         return f"{len(products)} products beside the experts"

@@ -24,33 +24,38 @@ _WORDS: Final = tuple(
         ("lm_head", (r"(?:^|_|\b)lm_head",)),
         (
             "cache",
-            (r"reshape_and_cache", r"store_(?:kv)?_?cache", r"set_(?:mla_)?kv_buffer", r"concat_and_cache",
-             r"append_paged_kv", r"(?:kv|write)_?cache_?(?:update|write|store|scatter)",
-             r"(?:update|write)_(?:paged_)?kv_?cache"),
+            (r"_and_(?:\w+_)?cache", r"store_(?:kv)?_?cache", r"set_(?:mla_)?kv_buffer",
+             r"append_?paged_?kv", r"(?:kv|write)_?cache_?(?:update|write|store|scatter)",
+             r"(?:update|write)_?(?:paged_?)?kv_?cache", r"rope_?and_?assign_?qkv"),
         ),
+        # Triton's in SGLang, whose second name may end in _rope
+        ("attention", (r"^_fwd_(?:grouped_)?kernel(?:_stage\d\w*)?$",)),
         ("rope", (r"rotary", r"\brope", r"_rope", r"rope_", r"rotate_half")),
         (
             "experts",
             (r"moe", r"expert", r"matmul_ogs", r"bitmatrix", r"combined_routing", r"finalize_matmul",
-             r"topk_(?:forward|gating|softmax|sigmoid)", r"group(?:ed)?_?gemm"),
+             r"topk_?(?:forward|gating|softmax|sigmoid)", r"group(?:ed)?_?(?:\w+_)?gemm",
+             r"group(?:ed)?_topk", r"^bmm_\w*_dynB", r"_ep_(?:scatter|gather)"),
         ),
         ("norm", (r"(?:rms|layer|group|qk)_?norm", r"norm_quant", r"mean_mul_(?:pow|rsqrt)", r"_rsqrt")),
         (
             "attention",
-            (r"reduce_segments", r"splitkv_combine", r"merge_attn", r"merge_state", r"fmha",
+            (r"reduce_segments", r"splitkv_(?:combine|mla)", r"merge_attn", r"merge_?state", r"fmha",
+             r"mla_(?:dec|reduce|a\d+w\d+|prefill)", r"multihead_attention", r"\bkernel_?mha", r"\bxqa",
+             r"prepare_varlen_num_blocks",
              r"(?:paged|unified|flash|fused|decode|prefill|mla|ragged|extend)_?(?:attention|attn|mla|mha)",
              r"(?:attn|attention)_fwd", r"scaled_dot_product", r"mqa_logits"),
         ),
         ("activation", (r"act_and_mul", r"silu", r"swiglu", r"gelu", r"_relu")),
         (
             "sampling",
-            (r"argmax", r"multinomial", r"sampl", r"top_?[pk]_?(?:mask|renorm|filter)", r"penalt",
-             r"resolve_future_token"),
+            (r"argmax", r"multinomial", r"sampl", r"top_?[pk]_?(?:mask|renorm|filter|top_?p)", r"penalt",
+             r"token_bitmask|grammar_bitmask", r"resolve_future_token"),
         ),
         (
             "quantization",
             (r"(?:per_token|per_tensor|scaled|dynamic|block|group|static)_?\w*quant", r"quantize",
-             r"fp8_quant", r"cvt_fp"),
+             r"(?:fp8|act)_quant", r"cvt_fp"),
         ),
     )
 )  # fmt: skip
@@ -61,11 +66,13 @@ _OF_OPERATION: Final = {
     "softmax": "elementwise", "sort": "sampling", "scan": "elementwise",
 }  # fmt: skip
 _PRODUCTS: Final = re.compile(
-    r"^Cijk_|\bnvjet|gemm|gemv|splitK|(?:^|_)matmul|cutlass|wvSplitK|LLGemm|\bmarlin|awq_|gptq_|tgemm|skinny"
+    r"^Cijk_|\bnvjet|gemm|gemv|splitK|(?:^|_)matmul|cutlass|wvSplitK|LLGemm|\bmarlin|awq_|gptq_|tgemm|skinny|^bmm_|wv_splitk"
 )
 _COPIES: Final = re.compile(
-    r"^Mem(?:cpy|set)|to_copy|copy|\bcat\b|CatArray|clone|transpose|contiguous", re.IGNORECASE
+    r"^Mem(?:cpy|set)|to_copy|copy|\bcat\b|CatArray|concat|clone|transpose|contiguous", re.IGNORECASE
 )
+# What may be written into the names of products that do it as well: `..._ldg8_relu_f2f_tn`.
+_EPILOGUES: Final = ("activation", "quantization")
 _FUSED: Final = re.compile(r"^triton_(?:poi|red|per)_fused")
 
 _OPERATORS: Final = tuple(
@@ -105,14 +112,16 @@ _MODULES: Final = tuple(
 def part_of_kernel(name: str) -> str:
     """The part that a kernel's name tells, `PRODUCT` for any matrix product, or `UNKNOWN`."""
     text = name[:4096]
-    for pattern, part in _WORDS:
-        if pattern.search(text):
-            return part
+    named = next((part for pattern, part in _WORDS if pattern.search(text)), "")
+    if named and named not in _EPILOGUES:
+        return named
     operation = kernel_class(text).operation
     if operation in ("attention", "normalization"):  # which may be written with what multiplies matrices
         return _OF_OPERATION[operation]
     if operation in ("gemm", "gemv") or _PRODUCTS.search(text):
         return PRODUCT
+    if named:
+        return named
     if _COPIES.search(text):
         return "copy"
     if operation in _OF_OPERATION:

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.serving.bubbles import Bubble, bubbles_of
+from hta_widgets.analysis.serving.padding import computed_requests
 from hta_widgets.analysis.serving.table import is_server, steps_of
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
@@ -71,20 +72,20 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         "decode", "mixed", "verify", "draft", "diffusion", "idle", or "unknown"), state (str: "steady", or
         "ramp" and "drain" for steps of a decoding phase before and after the longest run whose batch stays
         within a tenth of its largest), requests, tokens (processed; more than requests where drafts are
-        verified), padded (requests that are computed, with those that fill up the captured graph),
-        prompt_tokens (of tokens those of prompts), kv_tokens (lengths of all sequences, added up), emitted
-        (new tokens of requests that decode) (Int64, NA where the engine does not say),
-        start_ns (Int64, ns: the first device work), host_ns (int64, ns: the annotation), launch_ns (Int64,
-        ns: from the begin of the annotation to the first device work), device_ns (Int64, ns: first to last
-        device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns (Int64, ns:
-        until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns + bubble_ns; NA
-        for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for drafts),
-        tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN where
-        unknown), host_frame (str: the narrowest Python function that is open in half of the
-        bubble or more), host_call (str: the operator or call of the runtime that is open longest in it).
-        Where little is recorded then, host_frame says "nothing recorded", and after what. decoding_ns,
-        prefilling_ns, mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or
-        something else; 0 in others).
+        verified), padded (requests that are computed, with those that fill up the captured graph, by what the
+        engine or the shapes of the capture say), prompt_tokens (of tokens those of prompts), kv_tokens
+        (lengths of all sequences, added up), emitted (new tokens of requests that decode) (Int64, NA where
+        the engine does not say), start_ns (Int64, ns: the first device work), host_ns (int64, ns: the
+        annotation), launch_ns (Int64, ns: from its begin to the first device work), device_ns (Int64, ns:
+        first to last device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns
+        (Int64, ns: until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns +
+        bubble_ns; NA for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for
+        drafts), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN
+        where unknown), host_frame (str: the narrowest Python function that is open in half of the bubble or
+        more), host_call (str: the operator or call of the runtime that is open longest in it). Where little
+        is recorded then, host_frame says "nothing recorded", and after what. decoding_ns, prefilling_ns,
+        mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or something else; 0
+        in others).
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.
@@ -93,7 +94,10 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frames = []
     for rank, rank_trace in server_ranks(trace, scope):
         steps = steps_of(rank_trace)
-        steps = steps.assign(rank=rank, **_rates(steps), **_hosts(rank_trace), **_by_phase(steps))
+        padded = steps["padded"].fillna(computed_requests(rank_trace))
+        steps = steps.assign(
+            rank=rank, padded=padded, **_rates(steps), **_hosts(rank_trace), **_by_phase(steps)
+        )
         frames.append(in_scope(steps, scope))
     return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
 

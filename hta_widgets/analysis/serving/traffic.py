@@ -272,8 +272,9 @@ def _token_bytes(calls: Iterable[_Call]) -> int:
             continue
         keys, values = call.dims[:2]
         size = _SIZES.get(str(call.types[0]))
-        if _is_shape(keys) and keys == values and size:
-            return int(2 * prod(keys[1:]) * size)
+        latent = "mla" in call.operator  # both are of one latent, of which the second part carries positions
+        if _is_shape(keys) and _is_shape(values) and (keys == values or latent) and size:
+            return int((prod(keys[1:]) + prod(values[1:])) * size)
     return 0
 
 

@@ -65,6 +65,25 @@ class Batch:
             f"sqsq1sqsk1)_generation_{self.decodes}(sq{g_sq}sk{self.kv}sqsq1sqsk1)"
         )
 
+    @property
+    def tensorrt_llm(self) -> str:
+        read = f"{self.prompts} ctx reqs, {self.prompt_tokens} ctx tokens"
+        return f"[Executor] _forward_step 7: {read}, {self.decodes} gen reqs"
+
+    @property
+    def atom(self) -> str:
+        """The batch is padded to the size of a captured graph where all requests decode."""
+        size, tokens = self.prompts + self.decodes, f"tok={self.tokens}"
+        if self.phase == "prefill":
+            return f"prefill[bs={size} {tokens} ctx=[{self.prompt_tokens}]... sk={self.prompt_tokens}]"
+        if self.phase == "mixed":
+            return f"decode[bs={size} {tokens} p={self.prompts} d={self.decodes} sk={self.kv}]"
+        return f"decode[bs={size}/{self.padded} {tokens} d={size} sk={self.kv}]"
+
+    @property
+    def padded(self) -> int:
+        return 1 << (self.decodes - 1).bit_length()
+
 
 @dataclass
 class Server:
@@ -133,13 +152,16 @@ ACCEPTED = (40, 64, 16, 50, 33)
 """How many tokens each turn of `speculating` makes."""
 
 
-def speculating(around: bool) -> Server:
+def speculating(around: bool, prompt_before: tuple[int, ...] = ()) -> Server:
     """A model that drafts runs before each step that verifies, and once after it.
 
-    around: the scheduler names the whole turn, as decoding of a token per request.
+    around: the scheduler names the whole turn, as decoding of a token per request. prompt_before: the turns
+    before which a prompt is read.
     """
     server, kv = Server(), 40_000
-    for new in (*ACCEPTED, 0):
+    for turn, new in enumerate((*ACCEPTED, 0)):
+        if turn in prompt_before:
+            server.serve(Batch(prompt_tokens=4096, prompts=1))
         outer = server.program.inside("user_annotation", Batch(decodes=16, kv=kv).vllm)
         with outer if around else nullcontext():
             for _ in range(2):

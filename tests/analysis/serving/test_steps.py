@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, examples
-from hta_widgets.analysis import roles, serving_phases, serving_steps
+from hta_widgets.analysis import overview, roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
+from hta_widgets.analysis.serving.traffic import _Call, _token_bytes
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Batch, Server, speculating
@@ -33,14 +34,22 @@ def continuous(engine: str = "sglang") -> tuple[Server, list[Batch]]:
     return server, batches
 
 
-@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "tensorrt_llm", "atom"])
 def test_a_server_with_continuous_batching(tmp_path: Path, engine: str) -> None:
     server, batches = continuous(engine)
     frame = serving_steps(server.open(tmp_path))
     assert frame["phase"].tolist() == [batch.phase for batch in batches]
     assert frame["tokens"].tolist() == [batch.tokens for batch in batches]
     assert frame["requests"].tolist() == [batch.prompts + batch.decodes for batch in batches]
-    assert frame["prompt_tokens"].tolist() == [batch.prompt_tokens for batch in batches]
+    # how many of the tokens are of prompts, ATOM does not say of steps that do both
+    read = [None if engine == "atom" and batch.phase == "mixed" else batch.prompt_tokens for batch in batches]
+    assert frame["prompt_tokens"].astype(object).where(frame["prompt_tokens"].notna(), None).tolist() == read
+    decodes = frame["phase"] == "decode"
+    padded = [batch.padded for batch in batches if batch.phase == "decode"]
+    assert frame.loc[decodes, "padded"].dropna().tolist() == (padded if engine == "atom" else [])
+    lengths = [batch.kv for batch in batches if batch.phase == "decode"]
+    assert frame.loc[decodes, "kv_tokens"].dropna().tolist() == ([] if engine == "tensorrt_llm" else lengths)
+    assert frame.loc[decodes, "emitted"].tolist() == [batch.decodes for batch in batches if not batch.prompts]
     assert frame["period_ns"].iloc[:-1].tolist() == pytest.approx(server.periods, rel=0.01)
     assert frame["bubble_ns"].iloc[:-1].tolist() == pytest.approx(server.bubbles, rel=0.01)
     assert (
@@ -58,8 +67,9 @@ def test_a_server_with_continuous_batching(tmp_path: Path, engine: str) -> None:
     assert frame.loc[frame["phase"] != "decode", "state"].eq("steady").all()
 
 
-def test_the_phases_of_a_server_are_never_mixed(tmp_path: Path) -> None:
-    server, batches = continuous()
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "tensorrt_llm", "atom"])
+def test_the_phases_of_a_server_are_never_mixed(tmp_path: Path, engine: str) -> None:
+    server, batches = continuous(engine)
     frame = serving_phases(server.open(tmp_path)).set_index("phase")
     periods = np.array(server.periods)
     steady = slice(6, 26)
@@ -253,6 +263,55 @@ def test_a_window_chooses_the_steps_that_it_touches(tmp_path: Path) -> None:
     assert steps.sentence(serving_steps(trace, Scope(window_ns=(0, 1)))).startswith("No step")
 
 
+@pytest.mark.parametrize("engine", ["execute_diffusion_2_1024x1024", "denoising_step_{}"])
+def test_steps_of_a_diffusion_engine(tmp_path: Path, engine: str) -> None:
+    """They have no tokens; how long a step takes, and the time between steps, is known all the same."""
+    server = Server(engine="word")
+    for step in range(10):
+        server.serve(Batch(word=engine.format(step)))
+    trace = server.open(tmp_path)
+    frame, row = serving_steps(trace), serving_phases(trace).iloc[0]
+    assert set(frame["phase"]) == {"diffusion"}
+    assert frame["period_ns"].iloc[:-1].tolist() == pytest.approx(server.periods, rel=0.01)
+    assert frame["bubble_ns"].iloc[:-1].tolist() == pytest.approx(server.bubbles, rel=0.01)
+    assert frame["tokens"].isna().all()
+    assert row["period_ns"] == pytest.approx(np.median(server.periods), rel=0.01)
+    assert np.isnan(row["tokens_per_s"])
+    assert pd.isna(row["tpot_ns"])
+    assert " tokens" not in phases.sentence(serving_phases(trace))
+
+
+HOSTILE = (
+    "step[DECODE bs=99999999999999999999]", "step[DECODE bs=1e9 g_sq=-4]", "decode[bs=4/2 tok=1 sk=]",
+    "execute_context_5(1)_generation_900(0)", "step[ bs=]", "step[\u202eEDOCED bs=4]",
+    "step[<img src=x onerror=alert(1)> bs=4]", "[Executor] _forward_step 1: x ctx reqs, y gen reqs",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_labels_that_say_nothing_true_leave_times_known_and_numbers_unknown(
+    tmp_path: Path, label: str
+) -> None:
+    server = Server(engine="word")
+    for _ in range(6):
+        server.serve(Batch(word="step[DECODE bs=4]"))
+        server.serve(Batch(word=label))
+    trace = server.open(tmp_path)
+    frame = serving_steps(trace)
+    others = frame[frame["requests"].isna() | frame["tokens"].isna()]
+    assert len(frame) - len(others) == 6
+    assert others["tokens"].isna().all()
+    assert others["tokens_per_s"].isna().all()
+    own = frame[frame["tokens"].notna()]
+    assert own["tokens"].tolist() == [4] * 6
+    assert own["start_ns"].diff().iloc[1:].tolist() == np.diff(server.starts[::2]).tolist()
+    assert own["device_ns"].tolist() == [
+        end - start for start, end in zip(server.starts[::2], server.ends[::2], strict=True)
+    ]
+    assert serving_phases(trace).set_index("phase").loc["decode", "steps"] >= 6
+    assert overview(trace)["severity"].eq("verdict").any()
+
+
 @pytest.mark.parametrize("name", ["ddp_4ranks", "single_gpu_dataloader_stall"])
 @pytest.mark.parametrize("question", [serving_steps, serving_phases])
 def test_a_training_job_has_no_steps_of_a_server(name: str, question) -> None:
@@ -331,6 +390,24 @@ def test_experts_are_bounded_by_what_tokens_may_choose() -> None:
     assert least < most
     assert np.isnan(row["mfu_pct"]), "how many numbers a packed byte holds is not recorded"
     assert " to 25.1 % MBU" in phases.sentence(pd.DataFrame([row]))
+
+
+BF16 = "c10::BFloat16"
+
+
+@pytest.mark.parametrize(
+    ("operator", "dims", "size"),
+    [
+        ("sglang::store_cache", [[32, 1024], [32, 1024]], 2 * 1024 * 2),
+        ("_C_cache_ops::reshape_and_cache_flash", [[32, 8, 64], [32, 8, 64]], 2 * 8 * 64 * 2),
+        ("_C_cache_ops::concat_and_cache_mla", [[32, 512], [32, 64]], (512 + 64) * 2),
+        ("sgl_kernel::set_mla_kv_buffer", [[32, 1, 512], [32, 1, 64]], (512 + 64) * 2),
+        ("_C_cache_ops::reshape_and_cache", [[32, 512], [32, 64]], 0),
+        ("_C_cache_ops::concat_and_cache_mla", [[32, 512], []], 0),
+    ],
+)
+def test_what_a_token_takes_in_the_cache_of_a_layer(operator: str, dims: list[list[int]], size: int) -> None:
+    assert _token_bytes([_Call(1, operator, dims, [BF16, BF16])]) == size
 
 
 def test_shares_of_the_peak_need_half_of_the_time() -> None:

@@ -15,6 +15,11 @@ from tests.verdicts.plain_reader import subtract
 
 _VLLM = re.compile(r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
 _SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED|TARGET_VERIFY|DRAFT_EXTEND\w*)\b(.*)\]")
+_TENSORRT_LLM = re.compile(
+    r"\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) ctx tokens, (\d+) gen reqs$"
+)
+_ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))?(?: d=(\d+))?")
+_DIFFUSION = re.compile(r"denoising_step_\d+|execute_diffusion_\d+")
 
 
 class Step(NamedTuple):
@@ -40,7 +45,13 @@ def labelled(name: str) -> tuple[str, int, int] | None:
         values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
         tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
         return phase, values["bs"], tokens
-    return None
+    if found := _TENSORRT_LLM.match(name):
+        prompts, read, decodes = (int(part) for part in found.groups())
+        phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
+        return phase, prompts + decodes, read + decodes
+    if found := _ATOM.match(name):
+        return "mixed" if found[5] else found[1], int(found[2]), int(found[4])
+    return ("diffusion", 0, 0) if _DIFFUSION.match(name) else None
 
 
 @memoize_per_rank()
@@ -215,7 +226,7 @@ def unrecorded_after(job: Job, stated: Stated) -> str:
 def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     """Of steps in which requests decode: how long until the next of these, where prompts are in between."""
     every, found = steps(rank), []
-    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed")]
+    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed", "verify")]
     for at, following in pairwise(decoding):
         prompts = any(step.phase == "prefill" for step in every[at + 1 : following])
         if prompts or every[at].phase == "mixed":
@@ -223,8 +234,9 @@ def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     return found
 
 
-def usual(rank: PlainRank) -> float:
-    return median(time for _, time in timed(rank, {"phase": "decode", "follows": True}))
+def usual(rank: PlainRank, about: dict[str, Any]) -> float:
+    """From one step that only decodes to the next."""
+    return median(time for _, time in timed(rank, {"phase": about["phase"], "follows": True}))
 
 
 @time_of("behind_prompts", rel=0.05)
@@ -234,7 +246,7 @@ def behind_prompts(rank: PlainRank, about: dict[str, Any]) -> int:
         (step, time) for step, time in waits(rank)
         if any(start - 1_000_000_000 <= step.start < end for start, end in rank.windows)
     ]  # fmt: skip
-    return round(sum(max(0, time - usual(rank)) for _, time in judged))
+    return round(sum(max(0, time - usual(rank, about)) for _, time in judged))
 
 
 @check("longest_wait_for_token")
@@ -248,7 +260,7 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
     """Half of what is more than usual."""
     rank = the_rank(job, stated)
     longest = max(time for _, time in waits(rank))
-    return close(stated, (usual(rank) + longest) / 2, 0.01, 1_000.0)
+    return close(stated, (usual(rank, stated.about) + longest) / 2, 0.01, 1_000.0)
 
 
 def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
@@ -284,3 +296,122 @@ def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
     """They move, and nothing else runs."""
     mine, others = transfers(rank)
     return rank.within([part for window in mine for part in subtract([window], others)])
+
+
+_NAMED = (
+    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl"),
+    ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm"),
+    (
+        "others",
+        r"norm|rope|rotary|_and_cache|store_kvcache|act_and_mul|Mem(cpy|set)|elementwise|gather|triton_",
+    ),
+    ("attention", r"attention|attn|flash(?!infer)|reduce_segments"),
+    ("sampling", r"argmax|sampl"),
+    ("matrix products", r"Cijk_|gemm|nvjet|product"),
+)
+
+
+def part_of(record: Record) -> str:
+    """Which part of the model a kernel is, by the first word of these in its name."""
+    found = (part for part, words in _NAMED if re.search(words, record.name, re.IGNORECASE))
+    part = next(found, "others")
+    return "other kernels" if part == "others" else part
+
+
+def work_of(rank: PlainRank, step: Step) -> list[Record]:
+    return [each for each in rank.work if step.start <= each.start < step.end]
+
+
+def judged_steps(rank: PlainRank) -> list[Step]:
+    """Those that begin in the judged time, or whose host does."""
+    return [
+        step for step in steps(rank)
+        if any(start - 1_000_000_000 <= step.start < end for start, end in rank.windows)
+    ]  # fmt: skip
+
+
+@check("serving_part")
+def serving_part(job: Job, stated: Stated) -> str:
+    """What a part of the model takes of the device's work in the steps of a phase."""
+    rank = the_rank(job, stated)
+    mine = [step for step in steps(rank) if step.phase == stated.about["phase"]]
+    work = [each for step in mine for each in work_of(rank, step)]
+    part = sum(each.dur for each in work if part_of(each) == stated.about["part"])
+    return close(stated, 100.0 * part / sum(each.dur for each in work), 0.02, 0.1)
+
+
+def padded(rank: PlainRank) -> dict[str, tuple[int, int]]:
+    """Requests that annotations such as decode[bs=117/128 ...] state, and to how many they are padded."""
+    names = {each.name for each in rank.events if each.category == "user_annotation"}
+    found = {name: _ATOM.match(name) for name in names}
+    return {name: (int(each[2]), int(each[3])) for name, each in found.items() if each and each[3]}
+
+
+@check("computed_requests")
+def computed_requests(job: Job, stated: Stated) -> str:
+    """Some step is padded to as many."""
+    sizes = {size for _, size in padded(the_rank(job, stated)).values()}
+    return "" if stated.value in sizes else f"steps are padded to {sorted(sizes)}"
+
+
+@check("real_requests")
+def real_requests(job: Job, stated: Stated) -> str:
+    """And has so many."""
+    sizes = {size for size, _ in padded(the_rank(job, stated)).values()}
+    return "" if stated.value in sizes else f"steps have {sorted(sizes)}"
+
+
+@time_of("padding")
+def padding(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The share of each step that its padding is of its batch."""
+    sizes = dict(padded(rank).values())
+    mine = [step for step in judged_steps(rank) if step.phase == "decode" and step.requests in sizes]
+    return sum(
+        (step.end - step.start) * (sizes[step.requests] - step.requests) // sizes[step.requests]
+        for step in mine
+    )
+
+
+def of_experts(job: Job, stated: Stated) -> list[tuple[int, ...]]:
+    """What experts take in each step, on each rank."""
+    by_rank = [
+        [
+            sum(each.dur for each in work_of(rank, step) if part_of(each) == "experts")
+            for step in judged_steps(rank)
+        ]
+        for rank in job.of(stated.ranks)
+    ]
+    return list(zip(*by_rank, strict=True))
+
+
+@check("experts_longest")
+def experts_longest(job: Job, stated: Stated) -> str:
+    """On the slowest rank of each step."""
+    found = [max(each) for each in of_experts(job, stated)]
+    return close(stated, sum(found) / len(found), 0.01, 1_000.0)
+
+
+@check("experts_mean")
+def experts_mean(job: Job, stated: Stated) -> str:
+    """On average."""
+    found = [sum(each) / len(each) for each in of_experts(job, stated)]
+    return close(stated, sum(found) / len(found), 0.01, 1_000.0)
+
+
+@check("rank_with_most_experts")
+def rank_with_most_experts(job: Job, stated: Stated) -> str:
+    """Its experts take most."""
+    sums = [sum(each) for each in zip(*of_experts(job, stated), strict=True)]
+    most = job.of(stated.ranks)[sums.index(max(sums))]
+    return "" if stated.value == (most.number,) else f"it is rank {most.number}"
+
+
+@check("uneven_experts")
+def uneven_experts(job: Job, stated: Stated) -> str:
+    """By how much the slowest rank takes longer than the average."""
+    found = of_experts(job, stated)
+    lost = sum(max(each) - sum(each) / len(each) for each in found)
+    ranks = job.of(stated.ranks)
+    if stated.unit == "%":
+        return close(stated, 100.0 * lost * len(ranks) / sum(rank.judged_ns for rank in ranks))
+    return close(stated, lost / len(found) if stated.unit == "ns/step" else lost, 0.01, 1_000.0)

@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 
 from hta_widgets import Trace, examples
-from hta_widgets.analysis import overview
+from hta_widgets.analysis import overview, serving_steps
 from hta_widgets.analysis.findings.headline import sentence
+from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server, speculating
 from tests.claims.checking import check_job
-from tests.support import shared_input
+from tests.support import shared_input, shared_trace
 from tests.verdicts.planted.host_program import MS
 
 DECODE = Batch(decodes=32)
-OURS = {"serving_rate", "bubble_between_steps", "decode_behind_prefill", "kv_transfer"}
+OURS = {
+    "serving_rate", "serving_work", "bubble_between_steps", "decode_behind_prefill", "kv_transfer", "padding",
+    "uneven_experts",
+}  # fmt: skip
 
 
 def rows_of(trace: Trace) -> dict[str, dict]:
@@ -30,7 +34,9 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
         server.serve(DECODE)
     trace = server.open(tmp_path)
     assert not check_job(trace)
-    row = rows_of(trace)["bubble_between_steps"]
+    rows = rows_of(trace)
+    assert "DataLoader" not in rows["unmarked_host"]["suggestion"], "a server has none"
+    row = rows["bubble_between_steps"]
     share = 100 * sum(server.bubbles) / sum(server.periods)
     assert row["share_pct"] == pytest.approx(share, rel=0.01)
     assert not row["part_of"]
@@ -112,6 +118,34 @@ def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("around", [False, True])
+def test_verifying_drafts_behind_prompts(tmp_path: Path, around: bool) -> None:
+    server = speculating(around, prompt_before=(2, 4))
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["decode_behind_prefill"]
+    prompts = [at for at, end in enumerate(server.ends) if end - server.starts[at] > 10 * MS]
+    assert len(prompts) == 2
+    assert row["cost_ns"] == pytest.approx(sum(server.periods[at] for at in prompts), rel=0.02)
+    assert "next token takes up to" in row["text"]
+    assert "decode_behind_prefill" not in rows_of(speculating(around).open(tmp_path))
+
+
+def test_drafts_in_steps_of_their_requests_are_one_turn(tmp_path: Path) -> None:
+    """vLLM verifies drafts in steps that decode: what prompts delay is a step, not a token's part of it."""
+    server, kv = Server(engine="vllm", schedule_ns=0, read_ns=0), 40_000
+    for step in range(24):
+        beside = step % 8 == 4
+        prompt = {"prompt_tokens": 4096, "prompts": 1} if beside else {}
+        server.serve(Batch(decodes=16, drafts=3, kv=kv, **prompt))
+        kv += 40
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    usual, long = sorted(server.periods)[10], max(server.periods)
+    cost = rows_of(trace)["decode_behind_prefill"]["cost_ns"]
+    assert cost == pytest.approx(3 * (long - usual), rel=0.01)
+
+
 def test_prompts_before_anything_decodes_delay_nobody(tmp_path: Path) -> None:
     server = Server(schedule_ns=0, read_ns=0)
     for step in range(20):
@@ -178,6 +212,121 @@ def test_a_loop_that_is_named_after_transfers_is_none(tmp_path: Path) -> None:
         for _ in range(12):
             server.serve(DECODE)
     assert "kv_transfer" not in rows_of(server.open(tmp_path))
+
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+
+
+def with_experts(folder: Path, *experts: tuple[int, int], reduce: int = 200_000) -> Trace:
+    """Two ranks by step: each waits in the all-reduce (0: there is none) for the other's experts."""
+    servers = [Server(schedule_ns=0, read_ns=0), Server(schedule_ns=0, read_ns=0)]
+    for step in range(8):
+        for server, own in zip(servers, experts[step % len(experts)], strict=True):
+            wait = ((REDUCE, max(experts[step % len(experts)]) - own + reduce),) if reduce else ()
+            server.tail = (("fused_moe_kernel", own), *wait)
+            server.serve(DECODE)
+    return job(folder, *(server.events for server in servers))
+
+
+def test_experts_of_one_rank_that_have_more_to_do(tmp_path: Path) -> None:
+    trace = with_experts(tmp_path, (MS, 16 * MS // 10))
+    assert not check_job(trace)
+    row = rows_of(trace)["uneven_experts"]
+    assert row["cost_ns"] == pytest.approx(8 * 300_000, rel=0.15)
+    assert "rank 1 has most" in row["text"]
+    assert "eplb" in row["suggestion"]
+
+
+def test_experts_that_are_unequal_in_turn(tmp_path: Path) -> None:
+    """No rank has more to do in the sum, and still they wait in every step."""
+    trace = with_experts(tmp_path, (MS, 2 * MS), (2 * MS, MS))
+    assert not check_job(trace)
+    assert "2.00 ms per step on the slowest rank and 1.50 ms" in rows_of(trace)["uneven_experts"]["text"]
+
+
+@pytest.mark.parametrize(("experts", "reduce"), [((MS, MS), 200_000), ((MS, 105 * MS // 100), 200_000),
+                                                ((MS, 2 * MS), 0)])  # fmt: skip
+def test_equal_experts_and_ranks_that_exchange_nothing(tmp_path: Path, experts, reduce: int) -> None:
+    assert "uneven_experts" not in rows_of(with_experts(tmp_path, experts, reduce=reduce))
+
+
+SAMPLER = "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<>"
+ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
+
+
+@pytest.mark.parametrize(
+    ("batch", "tail", "parts", "advice"),
+    [
+        (DECODE, (), "matrix products 100 %", "larger batches"),
+        (DECODE, ((SAMPLER, MS),), "matrix products 80.3 %, sampling 19.7 %", "fused sampler"),
+        (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 %, matrix products 40.4 %", "one-shot"),
+        (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
+         "experts 49.7 %, matrix products 33.7 %, communication 16.6 %", "weights of experts"),
+        (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
+    ],
+)  # fmt: skip
+def test_what_steps_work_on(tmp_path: Path, batch: Batch, tail, parts: str, advice: str) -> None:
+    server = Server(schedule_ns=0, read_ns=0, tail=tail)
+    for _ in range(12):
+        server.serve(batch)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["serving_work"]
+    assert row["text"] == f"Of the device's work in {batch.phase} steps: {parts}."
+    assert advice in row["suggestion"]
+    assert row["cost_ns"] == 0
+    assert " between steps" not in rows_of(trace)["serving_rate"]["text"], "9 µs are not worth a word"
+
+
+def test_graphs_that_are_larger_than_the_batch(tmp_path: Path) -> None:
+    server = Server(engine="atom", schedule_ns=0, read_ns=0)
+    for _ in range(12):
+        server.serve(Batch(decodes=100, kv=5000))
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    row = rows_of(trace)["padding"]
+    assert row["share_pct"] == pytest.approx(100 * 28 / 128, rel=0.01)
+    assert "replayed for 128 requests where 100 decode" in row["text"]
+    assert row["method"] == "analytic"
+
+
+def test_batches_that_fill_their_graphs_and_no_graphs(tmp_path: Path) -> None:
+    for name, engine, decodes in (("full", "atom", 128), ("eager", "sglang", 100)):
+        server = Server(engine=engine, schedule_ns=0, read_ns=0)
+        for _ in range(12):
+            server.serve(Batch(decodes=decodes, kv=5000))
+        (tmp_path / name).mkdir()
+        frame = overview(server.open(tmp_path / name))
+        assert "padding" not in set(frame["topic"])
+        assert not frame["text"].str.contains("sizes of the replayed graphs").any()
+
+
+@pytest.mark.parametrize("name", ["sglang_decode", "vllm_decode_full"])
+def test_the_batch_of_a_recorded_graph_is_that_of_its_capture(name: str) -> None:
+    path = shared_trace(f"tracelens/inference/{name}")
+    trace = Trace.open(path, capture=shared_input(f"recordings/captures/{name}"))
+    assert serving_steps(trace)["padded"].tolist() == [32]
+    assert "padding" not in rows_of(trace)
+    texts = overview(Trace.open(path))["text"]
+    assert texts.str.contains("no sizes of the replayed graphs: it is unknown how many requests").any()
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "said"),
+    [
+        (
+            "vllm_decode_full",
+            "experts 72.7 %, matrix products 11.5 %, attention 6.76 %",
+            "most of it is experts",
+        ),
+        ("sglang_decode", "matrix products 59.6 %, attention 22.0 %", ""),
+    ],
+)
+def test_what_recorded_steps_work_on(name: str, parts: str, said: str) -> None:
+    trace = Trace.open(shared_trace(f"tracelens/inference/{name}"))
+    assert not check_job(trace)
+    assert f"Of the device's work in decode steps: {parts}" in rows_of(trace)["serving_work"]["text"]
+    assert said in sentence(overview(trace))
 
 
 def test_what_no_recording_holds_is_refused_with_the_servers_own_metric(tmp_path: Path) -> None:

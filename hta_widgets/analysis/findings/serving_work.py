@@ -1,0 +1,267 @@
+"""Rules about what a server's steps compute: parts of the model, padding, and experts of unequal load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.claim import Claim, Said, say, says
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
+from hta_widgets.analysis.findings.serving_rules import is_serving, leading_phase, of_ranks
+from hta_widgets.analysis.serving.padding import computed_requests
+from hta_widgets.analysis.serving.parts import part_of_kernel
+from hta_widgets.analysis.serving.roles import Roles, roles_of
+from hta_widgets.analysis.serving.steps import in_scope
+from hta_widgets.analysis.serving.table import steps_of
+from hta_widgets.errors import MissingDataError
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+SERVING_WORK: Final = "serving_work"
+"""The topic of the row that says which part of the model takes the time of a server's steps."""
+
+# Roles that a sentence puts together; all others are other kernels.
+_PARTS: Final = {
+    **dict.fromkeys(("qkv", "o_proj", "gate_up", "down", "router", "lm_head", "product"), "matrix products"),
+    **{part: part for part in ("attention", "experts", "communication", "sampling")},
+}
+_OTHERS: Final = "other kernels"
+_LEAST_PCT: Final = 5.0
+_MOST_PCT: Final = 50.0
+# From this share on sampling is worth a word, whatever takes most.
+_SAMPLING_PCT: Final = 10.0
+_ADVICE: Final = {
+    "communication": "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the "
+    "model among fewer devices (tensor parallelism).",
+    "experts": "Larger batches read the weights of experts less often per token; so do experts that are "
+    "divided among more devices.",
+    "sampling": "Sample fewer requests with top-p, top-k or penalties, or use the engine's fused sampler.",
+    _OTHERS: "Fuse small kernels: norms, rope, copies, quantisation (torch.compile, the engine's fusions).",
+}
+_READ_LESS: Final = (
+    "Each step of decoding reads all weights and the cache: larger batches, or fewer bytes (fp8, fp4, a "
+    "quantised cache), make a token cheaper."
+)
+_COMPUTE_LESS: Final = (
+    "Each token of a prompt is computed: products of lower precision (fp8) take less time, and a prefix "
+    "cache skips what was read before."
+)
+_FEWEST_RANKS: Final = 2
+# Less than this the ranks of a balanced model differ by, too: slowest to average.
+_UNEQUAL: Final = 1.1
+
+
+def serving_work(inputs: Inputs) -> Finding | None:
+    """`Of the device's work in decode steps: experts 72.7 %, matrix products 11.5 %, attention 6.76 %.`"""
+    found = {rank: each for rank, each in of_ranks(inputs, _work).items() if each}
+    if not found:
+        return None
+    rank, work = next(iter(found.items()))
+    shown = work.parts[work.parts >= _LEAST_PCT].sort_index(key=lambda part: part == _OTHERS, kind="stable")
+    if shown.empty:
+        return None
+    parts: list[Said] = [
+        say(
+            "{part} {share}",
+            part=str(part),
+            share=Claim("serving_part", float(share), "%", "the steps' work", (rank,),
+                        {"phase": work.phase, "part": part}),
+        )
+        for part, share in shown.items()
+    ]  # fmt: skip
+    most = str(shown.idxmax())
+    return Finding(
+        0,
+        float(shown.max()),
+        say("Of the device's work in {phase} steps: {parts}.", phase=work.phase, parts=says(parts, ", ")),
+        _advice(shown, most, work.phase),
+        "roles",
+        Evidence(event_rank=rank),
+        severity="verdict",
+        headline=f"most of it is {most}" if shown.max() >= _MOST_PCT else f"{most} take most of it",
+    )
+
+
+def padding(inputs: Inputs) -> Finding | None:
+    """Requests that only fill up a captured graph: they are computed, and thrown away."""
+    asked = of_ranks(inputs, _padded)
+    found = {rank: each for rank, each in asked.items() if each is not None}
+    if not found:
+        if not any(inputs.of(rank, _replays) for rank in asked):
+            return None
+        raise MissingDataError(
+            "sizes of the replayed graphs",
+            "Open the trace of the graphs' capture with it: capture=. Some engines name it in their steps.",
+        )
+    ranks = sorted(found)
+    cost = sum(found[rank].cost_ns for rank in ranks) // len(ranks)
+    share = 100.0 * cost * len(ranks) / sum(inputs.judged_ns[rank] for rank in ranks)
+    worst = max(ranks, key=lambda rank: (found[rank].cost_ns, -rank))
+    return Finding(
+        cost,
+        share,
+        say(
+            "Graphs are replayed for {computed} requests where {real} decode. If their work grows with the "
+            "batch, that costs {lost}.",
+            computed=Claim("computed_requests", found[worst].computed, "count", ranks=(worst,)),
+            real=Claim("real_requests", found[worst].real, "count", ranks=(worst,)),
+            lost=inputs.time_lost("padding", share, cost, ranks),
+        ),
+        "Capture graphs of sizes near this batch (vLLM cudagraph_capture_sizes, SGLang --cuda-graph-bs), or "
+        "limit the batch to a size that is captured.",
+        "serving_steps",
+        Evidence(event_rank=worst, span=found[worst].span),
+        severity="note" if severity_of(share) else None,
+        saves_at_most="at most: weights are read once, however many requests there are",
+    )
+
+
+def uneven_experts(inputs: Inputs) -> Finding | None:
+    """Experts of some ranks that take longer in a step than those of others, which then wait."""
+    of_rank = {rank: each for rank, each in of_ranks(inputs, _experts).items() if each is not None}
+    if len(of_rank) < _FEWEST_RANKS:
+        return None
+    table = pd.DataFrame(of_rank).dropna()
+    if table.empty:
+        return None
+    mean, most = table.mean(axis=1), table.max(axis=1)
+    cost = int((most - mean).sum())
+    ranks = sorted(of_rank)
+    share = 100.0 * cost * len(ranks) / sum(inputs.judged_ns[rank] for rank in ranks)
+    heaviest = int(table.columns[int(table.sum().to_numpy().argmax())])
+    if most.sum() < _UNEQUAL * mean.sum():
+        return None
+    return Finding(
+        cost,
+        share,
+        say(
+            "Experts take {longest} per step on the slowest rank and {usual} on average. Ranks wait {lost} "
+            "for that on average. Over all steps, rank {rank} has most of this work.",
+            longest=Claim("experts_longest", float(most.mean()), "ns/step", ranks=tuple(ranks)),
+            usual=Claim("experts_mean", float(mean.mean()), "ns/step", ranks=tuple(ranks)),
+            lost=inputs.time_lost("uneven_experts", share, cost, ranks),
+            rank=Claim(
+                "rank_with_most_experts", (heaviest,), "ranks", ranks=tuple(ranks), shown=str(heaviest)
+            ),
+        ),
+        "Balance the experts among the ranks, with copies of those that are chosen most (vLLM --enable-eplb, "
+        "SGLang --enable-eplb with --ep-num-redundant-experts).",
+        "roles",
+        Evidence(rank=heaviest),
+        severity="note" if severity_of(share) else None,
+    )
+
+
+def _advice(shown: pd.Series[float], most: str, phase: str) -> str:
+    if shown.get("sampling", 0.0) >= _SAMPLING_PCT:
+        return _ADVICE["sampling"]
+    return _ADVICE.get(most, _COMPUTE_LESS if phase in ("prefill", "mixed") else _READ_LESS)
+
+
+class _Work(NamedTuple):
+    phase: str
+    parts: pd.Series[float]
+
+
+class _Padded(NamedTuple):
+    cost_ns: int
+    computed: int
+    real: int
+    span: tuple[int, int]
+
+
+def _work(inputs: Inputs, rank: int) -> _Work | None:
+    """Of the steps of the leading phase: what each part of the model takes of their device work, in %."""
+    rank_trace = inputs.trace.rank(rank)
+    phase = leading_phase(inputs, rank)
+    if phase is None:
+        return None
+    every = steps_of(rank_trace)
+    steps = in_scope(every, inputs.asked)
+    places = np.flatnonzero(every["iteration"].isin(steps["iteration"][steps["phase"] == phase]))
+    known = roles_of(rank_trace)
+    mine = np.isin(known.step, places)
+    parts = np.array(_parts(rank_trace, known), object)[mine]
+    time = pd.Series(rank_trace.dur[known.rows[mine]]).groupby(parts).sum()
+    if not time.sum():
+        return None
+    return _Work(phase, (100.0 * time / time.sum()).sort_values(ascending=False, kind="stable"))
+
+
+def _padded(inputs: Inputs, rank: int) -> _Padded | None:
+    """What computing more requests than there are may cost; None where that is not known of any step."""
+    rank_trace = inputs.trace.rank(rank)
+    steps = steps_of(rank_trace).assign(computed=computed_requests(rank_trace))
+    steps = in_scope(steps, inputs.scope)
+    steps = steps[steps["computed"].notna() & steps["requests"].notna() & steps["device_ns"].notna()]
+    if steps.empty:
+        return None
+    lost = steps["device_ns"] * (steps["computed"] - steps["requests"]) // steps["computed"]
+    worst = steps.iloc[int(lost.to_numpy(np.int64).argmax())]
+    begin = int(worst["start_ns"])
+    span = (begin, begin + int(worst["device_ns"]))
+    return _Padded(int(lost.sum()), int(worst["computed"]), int(worst["requests"]), span)
+
+
+def _replays(inputs: Inputs, rank: int) -> bool:
+    return bool(roles_of(inputs.trace.rank(rank)).replayed.any())
+
+
+def _experts(inputs: Inputs, rank: int) -> pd.Series[int] | None:
+    """By judged step: what experts take, ns; None without experts, or for a rank that exchanges nothing."""
+    rank_trace = inputs.trace.rank(rank)
+    known, steps = roles_of(rank_trace), steps_of(rank_trace)
+    part = np.array(_parts(rank_trace, known), object)
+    if not {"experts", "communication"} <= set(part):
+        return None
+    mine = part == "experts"
+    time = np.zeros(len(steps), np.int64)
+    np.add.at(time, known.step[mine], rank_trace.dur[known.rows[mine]])
+    judged = steps["iteration"].isin(in_scope(steps, inputs.scope)["iteration"]).to_numpy(np.bool_)
+    return pd.Series(time[judged], index=steps["iteration"][judged])
+
+
+def _parts(rank_trace: RankTrace, known: Roles) -> list[str]:
+    """Of each row of `roles_of` the part of the model: by its role, or else its name."""
+    names = (rank_trace.names[code] for code in rank_trace.name[known.rows].tolist())
+    return [
+        _PARTS.get(role or part_of_kernel(name), _OTHERS)
+        for role, name in zip(known.role.tolist(), names, strict=True)
+    ]
+
+
+RULES = (
+    Rule(
+        topic=SERVING_WORK,
+        question="which part of the model takes the time of steps",
+        title="Work of steps",
+        judge=serving_work,
+        role="work",
+        applies=never,
+    ),
+    Rule(
+        topic="padding",
+        question="how many requests only fill up graphs",
+        title="Padding of graphs",
+        label="Padding",
+        cause="requests that only fill up graphs",
+        lost_as="compute",
+        judge=padding,
+        applies=is_serving,
+        wrong_if="Steps take as long for fewer requests: then only the memory of graphs is lost.",
+    ),
+    Rule(
+        topic="uneven_experts",
+        question="whether experts of all ranks have as much to do",
+        title="Experts of unequal load",
+        judge=uneven_experts,
+        role="aside",
+        applies=several_ranks,
+        wrong_if="The devices of these ranks are of different speed.",
+    ),
+)
