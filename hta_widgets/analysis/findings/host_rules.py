@@ -227,7 +227,8 @@ def _straggler(inputs: Inputs) -> Finding | None:
         found.text(
             inputs,
             hosts,
-            f"{{who}} waits in collectives {{lost}}: for {{late}}, which join{'s' * (one is not None)} last."
+            f"{{who}} waits in collectives {{lost}}. It waits for {{late}}, "
+            f"which join{'s' * (one is not None)} last."
             "{reason}",
             late=_joins_last(waits),
             reason="" if one is None else _reason(inputs, hosts, one, found.cost_ns),

@@ -123,7 +123,9 @@ def test_prompts_before_anything_decodes_delay_nobody(tmp_path: Path) -> None:
 def test_nothing_is_said_of_servers_where_there_is_none(name: str) -> None:
     frame = overview(examples.load(name))
     assert not OURS & set(frame["topic"])
-    assert not frame["text"].str.contains("times of requests|between steps the device|waiting between").any()
+    assert (
+        not frame["text"].str.contains("times of requests|between steps the device|gaps between steps").any()
+    )
 
 
 CONNECTOR = "/srv/vllm/kv_transfer/nixl_connector.py(210): save_kv_layer"
