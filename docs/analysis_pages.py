@@ -103,11 +103,11 @@ def _index() -> str:
 
 
 def _sentence(analysis: Analysis) -> str:
-    return prose(_answer(analysis.kind)[1])
+    return prose(answer_of(analysis.kind)[1])
 
 
 def _page(analysis_: Analysis) -> str:
-    frame, sentence = _answer(analysis_.kind)
+    frame, sentence = answer_of(analysis_.kind)
     docstring = sections(getattr(analysis, analysis_.kind))
     parts = [
         f"# {analysis_.title}",
@@ -162,7 +162,7 @@ def _trace(example: str) -> Trace:
 
 
 @cache
-def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
+def answer_of(kind: str) -> tuple[pd.DataFrame | None, str]:
     """What the panel shows of the example: the frame, or none, and the sentence."""
     item = ANALYSES[kind]
     try:

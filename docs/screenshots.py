@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
 
+from docs import shown
 from docs.analysis_pages import EXAMPLE, example_of, example_path
 from docs.comparison_pages import EXAMPLES, has_picture
 from hta_widgets.analysis import COMPARISONS
@@ -81,6 +82,7 @@ def main() -> None:
                         camera.take(page.locator(".hta-panel").first, _panel(kind, theme), TALLEST)
             _light(lab, "light")
         _take_comparisons(lab, camera)
+    shown.write()
 
 
 def _take_what_if(lab: Lab, camera: Camera, theme: str) -> None:

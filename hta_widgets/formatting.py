@@ -207,7 +207,13 @@ def capitalised(text: str) -> str:
 
 
 def decapitalised(text: str) -> str:
-    """`text` as it stands within a sentence; the rest of it stays."""
+    """`text` as it stands within a sentence; the rest of it stays, and so does an abbreviation such as CPU.
+
+    >>> decapitalised("Late launches"), decapitalised("DDP bucket copies"), decapitalised("A late rank")
+    ('late launches', 'DDP bucket copies', 'a late rank')
+    """
+    if text[1:2].isupper():
+        return text
     return text[:1].lower() + text[1:]
 
 

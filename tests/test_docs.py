@@ -1,5 +1,6 @@
 """The pages say what the code says, and the site is whole."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from traitlets.config import Config
 
+from docs import shown
 from hta_widgets import __all__ as public_names
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.widgets.panels import available_panels
@@ -124,6 +126,16 @@ def test_every_drawn_comparison_has_its_picture(theme: str) -> None:
     drawn = {kind for kind, item in COMPARISONS.items() if item.chart is not None}
     pictures = {path.name for path in (IMAGES / "comparisons").glob("*.webp")}
     assert {f"{kind}-{theme}.webp" for kind in drawn} <= pictures, "run `make screenshot`"
+
+
+def test_no_picture_is_older_than_what_it_shows() -> None:
+    if not shown.WRITTEN.exists():
+        pytest.skip("docs/images/shown.json is missing: run `make screenshot`")
+    written = json.loads(shown.WRITTEN.read_text(encoding="utf-8"))
+    assert {name: each["words"] for name, each in written.items()} == shown.words(), "run `make screenshot`"
+    assert {name: each["files"] for name, each in written.items()} == {
+        name: shown.files(name) for name in written
+    }
 
 
 def test_pictures_are_small() -> None:

@@ -97,5 +97,5 @@ def _in_words(rank: int, reference: int, offset: int, error: int, drift: float, 
     drifts = f", drifting by {duration(abs(drift))} per minute" if drift else ""
     return (
         f"the clock of rank {rank} is {duration(abs(offset))} {side} rank {reference}'s "
-        f"(± {duration(error)}, by {count} collectives that both left together){drifts}"
+        f"(± {duration(error)}){drifts}. It was measured by {count} collectives that both left together"
     )

@@ -61,9 +61,9 @@ def _impossible(rank_trace: RankTrace) -> list[Finding]:
         example = " ".join(filter(None, [brief(name), *times]))
         kept = len(at) - out
         became = ", ".join(filter(None, [
-            f"{kept:,} estimated from like work" if kept else "", f"{out:,} left out" if out else "",
+            f"{kept:,} estimated from similar work" if kept else "", f"{out:,} left out" if out else "",
         ]))  # fmt: skip
-        detail = f"records that {what}, such as {example}: {became}"
+        detail = f"records that {what}: {became}. The first is {example}"
         remedy = rank_trace.accelerator.fewer_events
         findings.append(Finding(rank_trace.rank, "warning", mark.label, len(at), detail, remedy))
     return findings
@@ -210,12 +210,17 @@ def _whole_microseconds(rank_trace: RankTrace) -> list[Finding]:
         return []
     count = cut_off // 500
     detail = (
-        "device records in whole microseconds: if durations were cut off, as PyTorch before 2.4 does, device "
-        f"time is {percent(share)} low ({duration(cut_off)}), and idle time as much too high"
+        f"device records in whole microseconds. If durations were cut off, device time is {percent(share)} "
+        f"low ({duration(cut_off)}), and idle time as much too high"
     )
     return [
         Finding(
-            rank_trace.rank, "info", "whole_microseconds", count, detail, "PyTorch 2.4 and later write ns"
+            rank_trace.rank,
+            "info",
+            "whole_microseconds",
+            count,
+            detail,
+            "PyTorch 2.4 and later record nanoseconds; earlier versions cut them off",
         )
     ]
 
@@ -240,8 +245,8 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
         requested, held = (table.ints(name)[event] for name in ("alloc_bytes", "total_allocated_bytes"))
         at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
         detail = (
-            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}, "
-            f"with {byte_size(max(0, int(held)))} allocated"
+            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}. "
+            f"{byte_size(max(0, int(held)))} were allocated then"
         )
         remedy = "see the memory timeline for what held the rest"
         findings.append(

@@ -78,7 +78,7 @@ class Trace:
         found: Discovery,
         failed: dict[str, Exception],
         memory: Memory,
-        kept: dict[int, npt.NDArray[np.bool_]] | None = None,
+        masks: dict[int, npt.NDArray[np.bool_]] | None = None,
         clock: clocks.Clock | None = None,
         iteration_clock: IterationClock = "auto",
         rules: ClassRules | None = None,
@@ -98,7 +98,7 @@ class Trace:
             each.renumber(self._assigned[rank])
         self.ranks: list[int] = sorted(self._events)
         self.iteration_clock = iteration_clock
-        self._kept = kept or {}
+        self._masks = masks or {}
         headers = {rank: each.header for rank, each in self._events.items()}
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := headers[rank].extent) is not None},
@@ -279,7 +279,7 @@ class Trace:
             # Two threads may both build it; the first to store it wins, so that all share one object.
             built = RankTrace(
                 self._events[rank], rank, self._assigned[rank].label,
-                self.clock.offset_ns.get(rank, 0), self._kept.get(rank),
+                self.clock.offset_ns.get(rank, 0), self._masks.get(rank),
                 _wanted(self.iteration_clock), self._rules.rules, ref(self),
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
@@ -291,15 +291,15 @@ class Trace:
 
         Links, iterations and spans are computed anew from the remaining slices.
         """
-        kept = {}
+        masks = {}
         for rank in self.ranks:
-            chosen, before = select(self.rank(rank)), self._kept.get(rank)
+            chosen, before = select(self.rank(rank)), self._masks.get(rank)
             if before is not None:  # of all slices those that remain of those that remained
                 every = before.copy()
                 every[before] = chosen
                 chosen = every
-            kept[rank] = chosen
-        return self._again(kept=kept)
+            masks[rank] = chosen
+        return self._again(masks=masks)
 
     def timed_by(self, clock: IterationClock) -> "Trace":
         """The same job with its iterations timed by another clock; see `open`.
@@ -328,7 +328,7 @@ class Trace:
 
     def _again(
         self,
-        kept: dict[int, npt.NDArray[np.bool_]] | None = None,
+        masks: dict[int, npt.NDArray[np.bool_]] | None = None,
         clock: IterationClock | None = None,
         rules: ClassRules | None = None,
     ) -> "Trace":
@@ -336,7 +336,7 @@ class Trace:
         ranks = list(self._assigned)
         return Trace(
             [self._events[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, self.memory, kept or self._kept, self.clock,
+            self._found, self.failed, self.memory, masks or self._masks, self.clock,
             clock or self.iteration_clock, rules or self._rules, self.answers, self.captures,
         )  # fmt: skip
 
@@ -359,7 +359,7 @@ class Trace:
     @cached_property
     def slice_keys(self) -> dict[int, str]:
         """As `rank_keys`, of a rank's slices alone, which no clock of the iterations changes."""
-        if self._kept or not all(events.key for events in self._events.values()):
+        if self._masks or not all(events.key for events in self._events.values()):
             return {}
         rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
         rules += [(str(path), path.stat().st_mtime_ns) for path in self.captures if path.exists()]

@@ -218,9 +218,9 @@ MORE_THAN = ", more than by any other change"
     ("others", "is_part", "end"),
     [
         (1, True, "."),
-        (2, True, f"{MORE_THAN}; 1 more cause stands out."),
-        (1, False, f"{MORE_THAN}; 1 more cause stands out."),
-        (2, False, f"{MORE_THAN}; 2 more causes stand out."),
+        (2, True, f"{MORE_THAN}. 1 more cause stands out."),
+        (1, False, f"{MORE_THAN}. 1 more cause stands out."),
+        (2, False, f"{MORE_THAN}. 2 more causes stand out."),
     ],
 )
 def test_the_sentence_counts_the_other_causes(others: int, is_part: bool, end: str) -> None:
@@ -229,7 +229,7 @@ def test_the_sentence_counts_the_other_causes(others: int, is_part: bool, end: s
     found = found[found["severity"].isin(["warning", "note"])].head(1 + others)
     assert found["part_of"].tolist()[:2] == ["", "straggler"]
     found["part_of"] = found["part_of"] if is_part else ""
-    first = "Waiting for a late rank costs 14.6 % of the time; without it, 7.38 % is saved"
+    first = "Waiting for a late rank costs 14.6 % of the time. Without it, 7.38 % is saved"
     assert sentence(found) == f"{first}{end}"
 
 

@@ -77,9 +77,7 @@ def test_what_another_rank_may_take_back_is_said():
 def test_a_recording_that_cannot_be_replayed_says_why():
     _, findings = found("tracelens/mi210/gpu_only_trace")
     host = findings["idle_host"]
-    assert host["saving"].startswith(
-        "What can be saved is unknown: for 38.6 % of its time nothing is recorded"
-    )
+    assert host["saving"].startswith("Saving not estimated: for 38.6 % of its time nothing is recorded")
     assert host["method"] == "" and pd.isna(host["saving_ns"])
 
 
@@ -91,7 +89,7 @@ def test_graphs_promise_nothing_where_graphs_run_already():
         assert findings[topic]["section"] == "unknown" and pd.isna(findings[topic]["saving_ns"])
         assert "91.3 % of it lies inside replays of graphs" in findings[topic]["text"]
         assert findings[topic]["saving"] == (
-            "What can be saved is unknown: most of it lies in graphs that are replayed already."
+            "Saving not estimated: most of it lies in graphs that are replayed already."
         )
         assert findings[topic]["risk"] == findings[topic]["needs"] == ""
 

@@ -130,7 +130,7 @@ def test_a_kernel_that_cann_compiles_first_is_launched_late(tmp_path: Path) -> N
     assert (gap["launch_name"], gap["operator_name"]) == ("AscendCL@aclopCompileAndExecute", "aten::mm")
     assert gap["thread"] == str(EXECUTES)
     said = " ".join(overview(trace)["text"].astype(str))
-    assert "because the host launches too late, in AscendCL@aclopCompileAndExecute" in said
+    assert "of it lies in AscendCL@aclopCompileAndExecute" in said
     assert "although work is launched" not in said
 
 
@@ -149,7 +149,7 @@ def test_without_arrows_from_cann_the_task_is_the_launch(tmp_path: Path) -> None
     rank = rank_of(trace)
     assert set(named(rank, rank.launch[rank.is_device].tolist())) == {"Dequeue@aclnnMm"}
     assert gap_before(trace, 1) == {"host_busy": 553}
-    assert "late, mostly in AscendCL@aclopCompileAndExecute" in " ".join(overview(trace)["text"].astype(str))
+    assert "lies in AscendCL@aclopCompileAndExecute" in " ".join(overview(trace)["text"].astype(str))
     behind = opened(tmp_path, recorded(FIRST, QUEUED, arrows=ARROWS[:2]))
     assert gap_before(behind, 1) == {"kernel_wait": 2}
 
@@ -236,7 +236,7 @@ def test_a_thread_without_a_task_waits_for_the_one_that_queues(tmp_path: Path, n
     assert causes[cause] >= 400
     if cause == "host_busy":
         said = " ".join(overview(trace)["text"].astype(str))
-        assert "because the host launches too late, mostly in aten::sort" in said
+        assert "of it lies in aten::sort" in said
 
 
 def test_the_cache_keeps_what_arrows_tell(tmp_path: Path) -> None:
@@ -265,4 +265,4 @@ def test_the_recording_of_ascend_waits_for_the_host() -> None:
     assert gaps["device_wait_ns"].sum() == 0
     assert gaps["host_busy_ns"].sum() > 0.8 * gaps["dur_ns"].sum()
     said = overview(trace)["text"].astype(str)
-    assert said.str.contains("the host launches too late, mostly in AscendCL@aclopCompileAndExecute").any()
+    assert said.str.contains("of it lies in AscendCL@aclopCompileAndExecute").any()

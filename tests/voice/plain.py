@@ -16,10 +16,13 @@ _HOUSE = re.compile(
 _END = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 # Calls with their arguments, dotted and scoped names, words with digits in them, and numbers that are names.
 _CODE = re.compile(
-    r"`[^`]*`|[\w.:]*\w\([^()]*(?:\([^()]*\)[^()]*)*\)|\w+=\S+|\w+(?:::\w+)+|(?:\w+\.)+[a-zA-Z_]\w*"
+    r"`[^`]*`|\w[\w:]*<[^<>]*(?:<[^<>]*>[^<>]*)*>|\w+:\w+|[\w.:]*\w\([^()]*(?:\([^()]*\)[^()]*)*\)"
+    r"|\w+=\S+|\w+(?:::\w+)+|(?:\w+\.)+[a-zA-Z_]\w*"
 )
 _NAMED = re.compile(
-    r"\b(?:ranks?|steps?|streams?|stages?|groups?|iterations?|devices?)(?: \d+(?:(?:,| and| to|-) ?\d+)*)+"
+    r"\b(?:rtx|gtx) \d+|\d+ bits\b|"
+    r"\b(?:ranks?|steps?|streams?|stages?|groups?|iterations?|devices?|processes)"
+    r"(?: \d+(?:(?:,| and| to|-) ?\d+)*)+"
 )
 _NUMBER = re.compile(r"(?<![\w.,])[-+\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?(?!\w)")
 

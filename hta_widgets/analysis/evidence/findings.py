@@ -23,6 +23,7 @@ from hta_widgets.analysis.evidence.prose import (
 )
 from hta_widgets.analysis.evidence.runs import Options, runs_of
 from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.registry import ANALYSES
@@ -211,7 +212,7 @@ def _saving(row: Row, whole: str, forbidden: Mapping[str, str]) -> dict[str, Any
     elif "savings" in forbidden:
         why = f"vetoed: {forbidden['savings']}"
     elif _absent(row["saving_pct"]):
-        why = str(row["saving"]) or "nothing is known to take it away"
+        why = str(row["saving"]).removeprefix(f"{NOT_ESTIMATED}: ") or "nothing is known to take it away"
     if why:
         return {"method": "none", "unknown_because": clipped(_without_numbers(why), _LONGEST["because"])}
     mid, ns = float(row["saving_pct"]), int(row["saving_ns"])

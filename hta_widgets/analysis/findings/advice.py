@@ -123,7 +123,7 @@ def device_wait(inputs: Inputs, where: Where) -> str:
         )
     if not inputs.has_streams:
         return (
-            "All work is recorded on one stream, so none of it waits for another: look for code that is "
+            "All work is recorded on one stream, so it waits for no other stream. Look for code that is "
             "loaded at its first launch, other processes on the device, and work that was not recorded."
         )
     return (

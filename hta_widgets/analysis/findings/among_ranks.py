@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hta_widgets.analysis.core.claim import Said, say
 from hta_widgets.analysis.findings.replayed_job import ReplayedJob, replayed_job
-from hta_widgets.analysis.findings.saving import Saving
+from hta_widgets.analysis.findings.saving import NOT_ESTIMATED, Saving
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def among_ranks(inputs: Inputs, rule: Rule, finding: Finding, late: set[int]) ->
         job = None
     if rule.among_ranks == "in turn" and job is not None and job.saving_pct < LEAST_PCT:
         return Saving(
-            "What can be saved is unknown: simulated (all ranks) with all as fast as the ranks are on "
-            "average, all takes as long: no rank, but the order of what they exchange makes them wait."
+            f"{NOT_ESTIMATED}: simulated (all ranks) with all as fast as the ranks are on "
+            "average, the run takes as long: no rank, but the order of what they exchange makes them wait."
         )
     if rule.among_ranks != "reason":
         return _replayed(inputs, job) if job else at_most(inputs, finding, _OF_ONE_RANK)
@@ -73,8 +73,8 @@ def _replayed(inputs: Inputs, job: ReplayedJob) -> Saving:
     elif job.ranks:
         low, high = (job.saving_pct * ns / job.saving_ns for ns in (job.saving_low_ns, job.saving_high_ns))
         ends = {name: inputs.of_time("job_saving", end) for name, end in (("low", low), ("high", high))}
-        span = say(" ({low} to {high})", **ends) if high - low >= LEAST_PCT else ""
-        text += say(" {share} less{span}.", share=job.share(inputs), span=span)
+        span = say(" The range is {low} to {high}.", **ends) if high - low >= LEAST_PCT else ""
+        text += say(" {share} less.{span}", share=job.share(inputs), span=span)
     else:
         text += say(" at most {share} less.", share=job.share(inputs))
     spread = (job.saving_low_ns if job.ranks else 0, job.saving_ns, job.saving_high_ns)

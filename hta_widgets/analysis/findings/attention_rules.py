@@ -51,7 +51,7 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
         inputs,
         say(
             "Attention that is not fused costs {lost}: it writes its scores to memory and reads them again. "
-            "It takes {taken}{by}. One kernel would take {left}, at half the peak of this device ({device}). "
+            "It takes {taken}.{by} One kernel would take {left}, at half the peak of this device ({device}). "
             "One of them writes scores of {heads} heads x {queries} queries x {keys} keys.{why}",
             **found.parts(inputs, "unfused attention"),
             heads=states("attention_heads", main.heads),

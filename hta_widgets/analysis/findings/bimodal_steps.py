@@ -56,7 +56,7 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
     every = comes_every(sorted(of_rank["iteration"].tolist()), sorted(short))
     text = say(
         "Steps take two lengths{who}: {count} of {all} take some {long}, the others {short}. Beyond those, "
-        "that costs {lost}. Iteration {step} is the longest{beyond}.",
+        "that costs {lost}. Iteration {step} is the longest.{beyond}",
         who=say(" on {rank}", rank=Claim("steps_of_two_lengths", one, "ranks")) if len(inputs.trace.ranks) > 1
         else "",
         count=Claim("long_steps", len(of_rank) - len(short), "count", ranks=one, about=about),

@@ -32,7 +32,7 @@ _LIBRARY = re.compile(r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python[\
 
 
 def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
-    """`, most of it by aten::cat (54 %) in nn.Module: Norm_0 at train.py(12): step`; empty if unknown.
+    """` Most of it (54 %) comes from aten::cat in nn.Module: Norm_0 at train.py(12): step.`, or empty.
 
     Args:
         rank_trace: of the work.
@@ -55,8 +55,8 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
     module = _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE))
     ranks, about = (rank_trace.rank,), {"operator": name, **work}
     return say(
-        ", {most} by {operator} ({share}){module}{line}",
-        most="most of it" if share >= 50.0 else "the largest part of it",
+        " {most} ({share}) comes from {operator}{module}{line}.",
+        most="Most of it" if share >= 50.0 else "The largest part of it",
         operator=Claim("largest_launcher", name, "name", ranks=ranks, about=dict(work)),
         share=Claim("launched_by", share, "%", "these kernels", ranks, {**about, "whole_ns": whole}),
         module=_place("in", place_claim("launching_module", module, rank_trace.rank, **about)),

@@ -57,7 +57,7 @@ def _judge(
             cost,
             share,
             say(
-                "Kernels that {do} take {cost}{by}.",
+                "Kernels that {do} take {cost}.{by}",
                 do=do,
                 cost=cost_in_words(inputs, "kernels_named", cost, share, ranks, **which),
                 by=callers_text(rank_trace, rows, **which),

@@ -21,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 
 COMPUTE_BOUND_PCT: Final = 80.0
 """From this share of the time on, what is not computing cannot be what makes the steps long."""
-_MOST_KERNELS: Final = 3
+_MOST_KERNELS: Final = 2
 _LEAST_PCT: Final = 0.1
 _MOST_KINDS: Final = 4
 _LEAST_KIND_PCT: Final = 5.0
@@ -148,7 +148,8 @@ def _of_kinds(kinds: pd.Series[float], ranks: list[int]) -> Said:
                 share=Claim("computing_in_kind", float(share), "%", "computing", tuple(ranks), about),
             )
         )
-    return say(" Of that: {parts}.", parts=says(parts))
+    rest = say(" Then {parts}.", parts=says(parts[2:])) if parts[2:] else ""
+    return say(" Of that: {parts}.{rest}", parts=says(parts[:2]), rest=rest)
 
 
 def _headline(kinds: pd.Series[float]) -> str:
@@ -170,9 +171,9 @@ def _of_roof(inputs: Inputs, ranks: list[int]) -> Said:
     name, efficiency, share = found
     about = {"name": name}
     return say(
-        " {name} ({share} of the device work) reaches {efficiency} of its roof{where}.",
-        name=Claim("product_below_roof", name, "name", "", (rank,)),
+        " {share} of the device work is {name}, which reaches {efficiency} of its roof{where}.",
         share=Claim("operator_work", share, "%", "device work", (rank,), about),
+        name=Claim("product_below_roof", name, "name", "", (rank,)),
         efficiency=Claim("reaches_of_roof", efficiency, "%", "roof", (rank,), about),
         where=say(" on {rank}", rank=Claim("rank_of_roof", (rank,), "ranks")) if len(ranks) > 1 else "",
     )
@@ -201,7 +202,7 @@ def _of_hidden(inputs: Inputs, frame: pd.DataFrame) -> Said:
     if share < NOTE_PCT:
         return ""
     return say(
-        " Communication runs {share}; {hidden} of it hides behind compute.",
+        " Communication runs {share}. {hidden} of it hides behind compute.",
         share=inputs.time_lost("communicating", share, communicating / len(frame), ranks),
         hidden=Claim("hidden_communication", 100.0 - 100.0 * alone / communicating, "%", "communication",
                      tuple(ranks)),

@@ -46,9 +46,9 @@ _BESIDE_PASSES = (
 )
 """Where the bubbles of the pipeline are a finding of their own."""
 _ALL_TO_ALLS: Final = (
-    "Neither gradient buckets nor prefetching of parameters reach all-to-alls (tokens, embeddings, parts of "
-    "a sequence): start each as soon as what it sends is there, compute on another part of the batch "
-    "meanwhile, let ranks send equally much, or send fewer bytes."
+    "Gradient buckets and prefetching do not hide all-to-alls (tokens, embeddings, parts of a sequence). "
+    "Start each as soon as its input is there, and compute on another part of the batch meanwhile. Let ranks "
+    "send equally much, or send fewer bytes."
 )
 
 _INSIDE_LAYERS: Final = {

@@ -38,7 +38,7 @@ def pointwise_chains(inputs: Inputs) -> Finding | None:
         inputs,
         say(
             "Chains of pointwise kernels cost {lost}: results are written and read again. They take "
-            "{taken}{by}. One kernel for each chain would take {left} at the same bandwidth. That each "
+            "{taken}.{by} One kernel for each chain would take {left} at the same bandwidth. That each "
             "kernel of a chain reads what the one before has written is guessed by shape and type.",
             **found.parts(inputs, "pointwise chains"),
         ),

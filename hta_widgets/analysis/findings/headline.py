@@ -136,10 +136,10 @@ def _others(found: pd.DataFrame) -> str:
     said = ""
     if first["section"] == SAVES and len(larger):
         most = _cost(larger.iloc[0])
-        said, others = f"; {decapitalised(most)}, how much of it can be saved is unknown", others - 1
+        said, others = f". {most}, how much of it can be saved is unknown", others - 1
     if others <= 0:
         return said
-    return f"{said}; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
+    return f"{said}. {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
 
 
 def _cost(finding: pd.Series) -> str:
@@ -147,16 +147,16 @@ def _cost(finding: pd.Series) -> str:
 
 
 def _saving(finding: pd.Series, most: bool = False) -> str:
-    """`; without it, at most 20.1 % is saved`, more than by other changes; empty where that is not known."""
+    """`. Without it, at most 20.1 % is saved`, more than by other changes; empty where that is not known."""
     if finding["section"] != SAVES:
         return ""
     at_most = "" if finding["method"] == "replay" else "at most "
     share = f"{at_most}{percent(finding['saving_pct'])}"
     other = ", more than by any other change" * most
     if finding["saving_pct"] <= _BEYOND * finding["share_pct"]:
-        return f"; without it, {share} is saved{other}"
+        return f". Without it, {share} is saved{other}"
     own = finding["cost_on_rank_pct"]
     if abs(own - finding["share_pct"]) >= (_BEYOND - 1) * finding["share_pct"]:
         # of a rank on which it costs more than on average
-        return f"; without it, {share} is saved on rank {finding['saving_rank']}{other}"
-    return f"; fixing it saves {share}{other}"
+        return f". Without it, {share} is saved on rank {finding['saving_rank']}{other}"
+    return f". Fixing it saves {share}{other}"

@@ -22,6 +22,7 @@ from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.host_waits import HostWaits, waits_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, WAITS_FOR_LATE, Rule, never
+from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.formatting import brief, ranks_in_words
@@ -29,7 +30,7 @@ from hta_widgets.formatting import brief, ranks_in_words
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-_MOST_NAMES: Final = 3
+_MOST_NAMES: Final = 2
 _LEAST_PCT: Final = 3.0
 _SHORT_NS: Final = 5_000
 """An operator that takes less, with the profiler's own time for it, hardly does more than be called."""
@@ -147,8 +148,8 @@ def _operators(inputs: Inputs) -> Finding | None:
             name=Claim("grows_by", _CAT, "name", ranks=tuple(ranks)),
         )
         advice = (
-            "If that is a cache of keys and values, allocate it once at its full size and write into it: a "
-            'static cache, such as cache_implementation="static" of transformers.'
+            "If that is a cache of keys and values, allocate it once at its full size and write into it. "
+            'Transformers has such a static cache: cache_implementation="static".'
         )
     text = say(
         "No device work is recorded: the main thread is in operators {share}.{longest}{short}",
@@ -226,8 +227,9 @@ def _straggler(inputs: Inputs) -> Finding | None:
         found.text(
             inputs,
             hosts,
-            f"{{who}} waits in collectives for {{late}}, which join{'s' * (one is not None)} last, "
-            "{lost}{reason}.",
+            f"{{who}} waits in collectives {{lost}}. It waits for {{late}}, "
+            f"which join{'s' * (one is not None)} last."
+            "{reason}",
             late=_joins_last(waits),
             reason="" if one is None else _reason(inputs, hosts, one, found.cost_ns),
         ),
@@ -292,9 +294,9 @@ def _collectives(inputs: Inputs) -> Finding | None:
     apart: dict[int, Intervals] = {}
     besides = first = ""
     if waits and _waiting(hosts, waits):
-        apart, besides = waits.time, ", besides waiting for the last rank to join,"
+        apart, besides = waits.time, " Waiting for the last rank to join is not part of it."
     elif waits is None and any(host.waits.length for host in hosts.values()):
-        besides, first = ", waiting for other ranks included,", whom_to_record(inputs)
+        besides, first = " That includes waiting for other ranks.", whom_to_record(inputs)
     lost = {
         rank: host.communicates - apart[rank] if apart else host.communicates for rank, host in hosts.items()
     }
@@ -309,9 +311,9 @@ def _collectives(inputs: Inputs) -> Finding | None:
         found.text(
             inputs,
             hosts,
-            "{who} communicates or waits for it{besides} {lost}{name}.{more}",
+            "{who} communicates or waits for it {lost}{name}.{besides}{more}",
             name=say(
-                ", longest for {name}",
+                ", longest in {name}",
                 name=Claim("longest_collective", name, "name", ranks=tuple(found.ranks)),
             )
             if name
@@ -347,8 +349,8 @@ def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple
         return twice
     if any(host.sharded for host in hosts.values()):
         return "", (
-            "FSDP moves as many bytes for a small batch as for a large one: raise the batch, or keep "
-            "gathered parameters for the backward pass (reshard_after_forward=False) if memory allows."
+            "FSDP moves as many bytes for a small batch as for a large one: raise the batch. If memory "
+            "allows, keep gathered parameters for the backward pass (reshard_after_forward=False)."
         )
     if _is_between_two(name):
         return _of_stages(inputs, hosts)
@@ -371,8 +373,8 @@ def _reduced_too_often(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said
     rank = (next(iter(hosts)),)
     once = max(calls // passes, 1)
     said = say(
-        " Gradients are reduced after each of the {passes} forward passes of a step: in {calls} calls, where "
-        "{once} would do.",
+        " Gradients are reduced after each of the {passes} forward passes of a step. That makes {calls} "
+        "calls, where {once} would do.",
         passes=Claim("forward_passes", passes, "count", ranks=rank),
         calls=Claim("reductions", calls, "count", ranks=rank),
         once=Claim("reductions_once", once, "count", ranks=rank),
@@ -419,8 +421,8 @@ def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: in
     if more[part] * _LITTLE < waited_ns:
         return ""
     return say(
-        f": {{late}} is {_DOES[part]} longer than the others{{time}}{{most}}",
-        late=Claim("joins_last", (late,), "ranks"),
+        f" {{late}} is {_DOES[part]} longer than the others{{time}}{{most}}.",
+        late=Claim("joins_last", (late,), "ranks", shown=at_start([late])),
         time=inputs.time_per_step("host_time_beyond_others", more[part], (late,), part=part),
         most=_operator_beyond(inputs, hosts[late], others, late, more[part]) if part == "operators" else "",
     )
@@ -457,14 +459,14 @@ def _outside(inputs: Inputs) -> Finding | None:
     if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
         places = []
     first = places[0][0] if places else ""
-    where = "; up to {longest} at a time"
+    where = ". It lasts up to {longest} at a time"
     if 2 * host.long_ns < lost:
         where = (
-            ", up to {longest} at a time, between short operators, where Python and the profiler itself run"
+            ". It lasts up to {longest} at a time, between short operators, where Python and the profiler run"
         )
         advice, places = f"Run {_FEWER} to do.", []
     elif places:
-        where = ", of that {places}; up to {longest} at a time"
+        where = ". {places}. It lasts up to {longest} at a time"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
     else:
         advice = (
@@ -474,11 +476,12 @@ def _outside(inputs: Inputs) -> Finding | None:
         )
     listed: list[Said] = [
         say(
-            "{share} in {place}",
+            "{share}{of_it} in {place}",
+            of_it=" of it lies" * (not nth),
             share=Claim("outside_in_call", 100.0 * time / lost, "%", "host_time", worst, {"call": name}),
             place=place_claim("outside_in", name, found.worst, nth=nth),
         )
-        for nth, (name, time) in enumerate(places)
+        for nth, (name, time) in enumerate(places[:2])
     ]
     return Finding(
         found.cost_ns,

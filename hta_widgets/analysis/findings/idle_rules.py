@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
-_NEARLY_ALL = 0.95
+_MENTIONED = 2
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,14 @@ class Where:
         return self.longest_ns >= MOST * self.idle.length
 
     def text(self) -> Text:
-        """`, mostly in f. 73 % of it lies there. It lasts up to 3.00 ms at a time`: few numbers each."""
+        """`. 73 % of it lies in f. The longest gap is 3.00 ms`: few numbers each."""
         whole = self.idle.length
         mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
         parts: list[Said] = [
             say(
-                "{place}{around}",
+                "{share}{of_it} in {place}{around}",
+                share=self._part("idle_in_call", place.idle_ns, call=place.name),
+                of_it=" of it lies" * (not nth),
                 place=place_claim(
                     "most_idle_in" if mostly else "idle_in",
                     place.name,
@@ -103,27 +105,16 @@ class Where:
                 ),
                 around=around_text(self.rank, place.name, place.within),
             )
-            for nth, place in enumerate(self.places)
+            for nth, place in enumerate(self.places[:_MENTIONED])
         ]
-        where = NOTHING_SAID
-        if parts:
-            shares: list[Said] = [
-                self._part("idle_in_call", place.idle_ns, call=place.name) for place in self.places
-            ]
-            where = say(
-                ", {mostly}in {places}. {shares} of it {lies} there",
-                mostly="mostly " * (mostly and self.places[0].idle_ns < _NEARLY_ALL * whole),
-                places=says(parts),
-                shares=says(shares),
-                lies="lies" if len(parts) == 1 else "lie",
-            )
+        where = say(". {parts}", parts=says(parts)) if parts else NOTHING_SAID
         if not self.recorded:
             unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
             what = "no call" if parts else "nothing"
             where += say(". {share} of it lies where the host recorded {what}", share=unrecorded, what=what)
         longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
         where += say(
-            ". {longest} of it lies in one gap" if self.once else ". It lasts up to {longest} at a time",
+            ". {longest} of it lies in one gap" if self.once else ". The longest gap is {longest}",
             longest=longest,
         )
         if self.drained_by:
@@ -438,10 +429,10 @@ RULES = (
         lost_as="idle",
         judge=_judge(_HOST),
         change=Change(
-            "without the host's time while it launches too late",
+            "without the time of late launches",
             lambda _: [edits.host(0, exposed=True)],
             first=_pauses,
-            first_label=", its pauses aside",
+            first_label=", pauses aside",
         ),
         needs="Access to the code that the host runs there.",
         wrong_if="The profiler makes the host late: without with_stack and record_shapes it is faster.",

@@ -469,7 +469,7 @@ class Inputs:
     @property
     def takes(self) -> str:
         """The subject of a sentence about what the judged time becomes."""
-        return "the steps take" if self.judged > 1 else "the step takes" if self.judged else "all takes"
+        return "the steps take" if self.judged > 1 else "the step takes" if self.judged else "the run takes"
 
     def of_time(self, measure: str, pct: float, ranks: Iterable[int] = (), **about: Any) -> Claim:
         """A share of the judged time; of these ranks, default all."""

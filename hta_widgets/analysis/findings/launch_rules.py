@@ -145,10 +145,9 @@ def tiny_products(inputs: Inputs) -> Finding | None:
             typical=Claim("median_kernel", typical, "ns", "", (found.worst,), most.kind),
             longest=most.name,
         ),
-        "Compute more in one product: a larger batch, factors joined along one side (one nn.Linear for "
-        "queries, keys and values), products of equal sizes with torch.bmm, of others as a grouped GEMM. A "
-        "larger batch takes memory and makes each answer wait; products that need each other's results "
-        "cannot be one.",
+        "Compute more in one product: a larger batch, or one nn.Linear for queries, keys and values. "
+        "Products of equal sizes go into one torch.bmm, others into a grouped GEMM. A larger batch takes "
+        "memory and makes each answer wait; products that need each other's results cannot be one.",
         Change("with these products computed many at once", lambda _: [edits.batched_products()]),
     )  # fmt: skip
 
@@ -198,8 +197,8 @@ def _finding(
     change: Change,
 ) -> Finding:
     text = say(
-        "{which} cost at most {lost}. They take {taken}{by}. {how}, they would take at least {left}, at no "
-        "more than half the peak of this device or that of its memory. {detail}",
+        "{which} cost at most {lost}. They take {taken}.{by} {how}, they would take at least {left}: at no "
+        "more than half the peak of this device or its memory. {detail}",
         **found.parts(inputs, most.kind["kind"]),
         which=which,
         how=how,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-_MOST_NAMES: Final = 3
+_MOST_NAMES: Final = 2
 _LEAST: Final = 0.03
 _MOST: Final = 0.5
 _OPERATORS: Final = "operators"
@@ -146,8 +146,8 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
     ]
     longest = calls.longest[kind]
     text = say(
-        f"The host{{where}} {does} {{lost}}: {{calls}}; up to {{longest}} at a time. No device events are "
-        "recorded: what the device does meanwhile is unknown.",
+        f"The host{{where}} {does} {{lost}}. Longest: {{calls}}. One call takes up to {{longest}}. No device "
+        "events are recorded: what the device does meanwhile is unknown.",
         where=say(" of {rank}", rank=Claim("host_rank", (rank,), "ranks", about=about)) if several else "",
         lost=inputs.time_lost("host_kind_time", 100.0 * spent / calls.window_ns, spent, (rank,), kind=kind),
         calls=says(listed, ", "),

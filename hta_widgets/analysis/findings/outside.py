@@ -106,7 +106,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
             time=Claim("apart_in_call", there_ns, "ns", "", ranks, {"call": place}),
         )
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
-        headline += f", {duration(there_ns)} of that {'start-up, ' * starting}in {doing}"
+        headline += f", mostly {'start-up, ' * starting}in {doing}"
     text = say(
         "{apart} of {whole} recorded lie {side} {judged}.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),

@@ -20,7 +20,7 @@ from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import decapitalised, in_words
+from hta_widgets.formatting import counted, decapitalised, in_words
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -200,14 +200,13 @@ def _claims(stated: Any, saving: Any) -> str:
 
 
 def _checked_row(rules: list[Rule]) -> dict[str, object]:
-    titles = [rule.title.rstrip(",") for rule in rules]
-    listed = in_words([decapitalised(title) for title in titles])
+    listed = in_words([decapitalised(rule.name) for rule in rules])
     return {
         **_NO_FINDING,
         "section": NOTHING,
         "severity": CHECKED,
         "topic": "nothing_found",
-        "text": f"Checked, and not there or too small to judge: {listed}.",
+        "text": f"{counted(len(rules), 'more cause')} checked, none found or too small to judge: {listed}.",
         "checked": " ".join(sorted({rule.topic for rule in rules})),
     }
 

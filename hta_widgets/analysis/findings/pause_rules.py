@@ -38,13 +38,13 @@ def host_stall(inputs: Inputs) -> Finding | None:
         return None
     rank, idle, paused = found
     share, lost = _lost(inputs, rank, idle, paused.stall_ends, STALL_NS, bool(paused.collected))
-    times = Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "time"))
+    times = Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "pause"))
     longest = _longest(rank, idle)
     collected = 100.0 * paused.collected.length / idle.length
     if paused.collected.length >= _MOST * idle.length:
         text = say(
-            "{lost} while Python's garbage collector runs ({share} of it){places}; {times}, up to "
-            "{longest} at once.",
+            "{lost} while Python's garbage collector runs{places}. Collection is {share} of it. {times} "
+            "of up to {longest}.",
             lost=lost,
             share=Claim("idle_in_garbage_collection", collected, "%", "paused", (rank,)),
             places=_places_text(rank, _named_places(inputs, rank, idle)),
@@ -52,16 +52,16 @@ def host_stall(inputs: Inputs) -> Finding | None:
             longest=longest,
         )
         advice = (
-            "gc.collect() where nothing waits for the host, every so many steps, with gc.disable() or "
-            "gc.freeze() after the first; memory that only the collector frees then stays longer."
+            "Call gc.collect() every so many steps, where nothing waits for the host, with gc.disable() or "
+            "gc.freeze() after the first. Memory that only the collector frees then stays longer."
         )
     else:
         text = say(
-            "{lost} while the host stops: it records no operator and no call for {least} or more, where most "
-            "steps have no such pause{places}; {times}, up to {longest} at once.",
+            "{lost} while the host stops{places}. It records no operator and no call for {least} or more; "
+            "most steps have no such pause. {times} of up to {longest}.",
             lost=lost,
-            least=Claim("pause_threshold", STALL_NS, "ns"),
             places=_places_text(rank, _named_places(inputs, rank, idle)),
+            least=Claim("pause_threshold", STALL_NS, "ns"),
             times=times,
             longest=longest,
         )
@@ -100,8 +100,8 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         idle.length,
         share,
         say(
-            "{lost} while the host records no operator and no call, in most steps before {call}{places}; up "
-            "to {longest} at a time.",
+            "{lost} while the host records no operator and no call{places}. In most steps {call} ends it. It "
+            "lasts up to {longest} at a time.",
             lost=lost,
             call=place_claim("ends_pauses", paused.recurring_end, rank),
             places=_places_text(rank, places),

@@ -159,8 +159,8 @@ def _finding(
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
     text = say(
-        "Matrix products and convolutions {how} cost {cost}: half of their time, since in 16 bits they would "
-        "take about half as long. They take {share} of the time of matrix products, convolutions and "
+        "Matrix products and convolutions {how} cost {cost}. That is half of their time: in 16 bits they "
+        "would take about half as long. They take {share} of the time of matrix products, convolutions and "
         "attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
@@ -230,7 +230,7 @@ RULES = (
         topic="fp32_units",
         question="on which units kernels multiply",
         title="Multiplying in full fp32",
-        label="fp32 matmuls",
+        label="FP32 matmuls",
         cause="matmuls in full fp32",
         lost_as="compute",
         judge=fp32_units,

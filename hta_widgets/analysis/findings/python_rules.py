@@ -77,7 +77,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     gap = most.idle.longest
     shown_by = open_in(rank_trace, gap, lambda name: _NUMBER.sub("", name) == most.name)
     text = say(
-        "In {module}{line} the host takes {each} for each launch, inner modules aside; for {lost} the device "
+        "In {module}{line} the host takes {each} for each launch, inner modules aside. For {lost} the device "
         "is idle meanwhile. The profiler's own time for each Python call is part of it.",
         module=place_claim("idle_in_module_class", most.name, rank),
         line=say(" at {line}", line=line) if line.value else "",
@@ -89,11 +89,11 @@ def python_heavy(inputs: Inputs) -> Finding | None:
         share,
         text,
         "Some code is compiled, but not this: look for graph breaks around these modules (TORCH_LOGS="
-        "graph_breaks), and leave out Python between their operators: loops, checks, hooks, tensors made on "
-        "the host."
+        "graph_breaks). Leave out Python between their operators: loops, checks, hooks, tensors made on the "
+        "host."
         if inputs.of(rank, compiles)
-        else "torch.compile the model, or the part that these modules are in; else leave out Python between "
-        "their operators: loops, checks, hooks, tensors made on the host. New shapes are compiled again.",
+        else "torch.compile the model, or the part that these modules are in. New shapes are compiled again. "
+        "Else leave out Python between their operators: loops, checks, hooks, tensors made on the host.",
         "idle_breakdown",
         Evidence(
             rank=rank if len(frame) > 1 else None,

@@ -38,8 +38,8 @@ def queue_full(inputs: Inputs) -> Finding | None:
     rank, about = int(most["rank"]), {"stream": int(most["stream"])}
     among = len(inputs.temporal) > 1
     text = say(
-        "The host{of_rank} waits {lost} in launch calls because the launch queue of stream {stream} is full: "
-        "with {limit} launches ahead of the device, each of {calls} calls waits until one of them starts. "
+        "The host{of_rank} waits {lost} in launch calls because the launch queue of stream {stream} is full. "
+        "With {limit} launches ahead of the device, each of {calls} calls waits until one of them starts. "
         "These calls are long, but launching is not slow: that is what the host has to spare.",
         of_rank=say(" of {rank}", rank=Claim("longest_blocked", (rank,), "ranks")) if among else "",
         lost=inputs.time_lost("blocked_on_full_queue", share, waited, (rank,), **about),

@@ -25,7 +25,7 @@ def recomputation(inputs: Inputs) -> Finding | None:
         inputs,
         say(
             "The backward pass runs parts of the forward pass again (activation checkpointing), which takes "
-            "{lost}{by}. That is the price of the memory that their results would take.",
+            "{lost}.{by} That is the price of the memory that their results would take.",
             lost=parts["lost"],
             by=parts["by"],
         ),

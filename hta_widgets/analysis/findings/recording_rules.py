@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
 
-_MOST_CALLS = 3
+_MOST_CALLS = 2
 # What is asked of each rank, and stays when its columns are dropped.
 _FACTS = (
     "device_name", "device_events", "device_span", "work_names", "vetoes", "doubtful_steps", "without_launch",
@@ -222,7 +222,7 @@ def start_up(inputs: Inputs) -> Found | None:
     windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
     ranks, longest = frame["rank"].tolist(), _longest_calls(inputs, windows)
     text = say(
-        "Start-up takes {share} ({time}): the device waits, once, for {calls}. It says nothing about the "
+        "Start-up takes {share} ({time}). The device waits, once, for {calls}. It says nothing about the "
         "steady state.",
         share=inputs.share_of_time("start_up", share, ranks),
         time=Claim("start_up", cost, "ns", ranks=tuple(ranks)),
@@ -251,11 +251,10 @@ def _settled(inputs: Inputs, settled: int) -> Found:
     ranks, share, count = tuple(windows), 100.0 * first / whole, len(windows)
     longest = _longest_calls(inputs, own)
     text = say(
-        "Start-up takes the first {first} of {whole} of recorded work ({share}): for {idle} of that the "
-        "device waits, once, for {calls}. What else is said here is about the {rest} after it.",
+        "Start-up takes the first {first} of {whole} of recorded work. The device waits {idle} of it, once. "
+        "Longest: {calls}. What else is said here is about the {rest} after it.",
         first=Claim("start_up_until", first // count, "ns", "", ranks),
         whole=Claim("recorded_work", whole // count, "ns", "", ranks),
-        share=Claim("start_up_until", share, "%", "the recorded work", ranks),
         idle=Claim("start_up", idle // count, "ns", "", ranks, {"whole": "recording"}),
         calls=_calls_text(inputs, longest),
         rest=Claim("judged_time", max(inputs.judged_ns.values(), default=0), "ns"),
@@ -344,12 +343,10 @@ class _Cold(NamedTuple):
     kind: str
     about: str
     names: list[str]
-    times: int
 
     def text(self, nth: int, of_several: bool) -> Text:
-        """`cudaFree (8.0 s in 2 calls)`, `compiling fused_moe_kernel (356 ms long on rank 1)`."""
+        """`cudaFree (8.0 s)`, `compiling fused_moe_kernel (356 ms on rank 1)`."""
         ranks, which = (self.rank,), {"calls": self.names}
-        number = Claim("start_up_calls", self.times, "count", ranks=ranks, about=which)
         what: Said = place_claim("cold_call", self.about, self.rank, nth=nth)
         if self.kind == "first":
             what = say("the first call of {operator}", operator=what)
@@ -359,10 +356,9 @@ class _Cold(NamedTuple):
             )
             what = say("compiling {what}", what=compiled if self.about else "code")
         return say(
-            "{what} ({time} {count}{where})",
+            "{what} ({time}{where})",
             what=what,
             time=Claim("start_up_call_time", self.ns, "ns", ranks=ranks, about=which),
-            count=say("in {number} calls", number=number) if self.times > 1 else "long",
             where=say(" on {rank}", rank=Claim("start_up_on", ranks, "ranks", about=which))
             if of_several
             else "",
@@ -382,7 +378,7 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
                 same.setdefault((call.kind, call.about), []).append(call.row)
         for key, rows in same.items():
             names = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
-            cold = _Cold(int(rank_trace.dur[rows].sum()), rank, *key, names, len(rows))
+            cold = _Cold(int(rank_trace.dur[rows].sum()), rank, *key, names)
             most[key] = max(most.get(key, cold), cold, key=lambda each: each.ns)
     return sorted(most.values(), key=lambda each: (-each.ns, each.about))[:_MOST_CALLS]
 

@@ -164,7 +164,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
         names = _names(rank_trace, rows)
         every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
         text = say(
-            "In the median step {what} {times} ({names}), which takes {who} {lost}{beside}; for {idle} the "
+            "In the median step {what} {times} ({names}). That takes {who} {lost}.{beside} For {idle} the "
             "device is idle meanwhile.",
             what=region.what,
             times=Claim(
@@ -179,7 +179,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             who=who,
             lost=inputs.time_lost(measure, share, cost, ranks, calls=every),
             beside=say(
-                " and {other} {share}",
+                " It takes {other} {share}.",
                 other=other,
                 share=inputs.of_time(beside, 100.0 * int(of_other.sum()) / whole, ranks, calls=every),
             )

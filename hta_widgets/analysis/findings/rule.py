@@ -130,6 +130,11 @@ class Rule:
     headline: str = ""
 
     @property
+    def name(self) -> str:
+        """What it finds, in a list and without a rank."""
+        return self.label if self.label and "{rank}" not in self.label else self.title.rstrip(",")
+
+    @property
     def claim(self) -> VetoedClaim | None:
         """The class of claims that it makes, which records may forbid; None about memory, and recordings."""
         if self.role in ("memory", "recording"):

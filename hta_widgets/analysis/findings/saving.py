@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Said, say
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.finding import Finding
     from hta_widgets.analysis.findings.rule import Rule
     from hta_widgets.analysis.replay.edits import Edit
+
+NOT_ESTIMATED: Final = "Saving not estimated"
+"""How a sentence begins that says why."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Saving:
     @classmethod
     def unknown(cls, reason: Said) -> Saving:
         """None is known, for this reason."""
-        return cls(say("What can be saved is unknown: {reason}.", reason=reason))
+        return cls(say(f"{NOT_ESTIMATED}: {{reason}}.", reason=reason))
 
 
 @dataclass(frozen=True)

@@ -170,24 +170,33 @@ def _sentence(inputs: Inputs, finding: Finding, rank: int, label: Said, saving: 
     own = finding.share_on(rank)
     apart = abs(own - finding.share_pct) >= _APART * finding.share_pct
     on_rank: Said = ""
+    costs = NOTHING_SAID
     if len(inputs.trace.ranks_of(inputs.scope)) > 1:
-        costs = say(", where this costs {own}", own=inputs.of_time("cost", own, (rank,))) if apart else ""
-        on_rank = say(" ({rank}{costs})", rank=Claim("replayed_rank", (rank,), "ranks"), costs=costs)
+        costs = say(" There this costs {own}.", own=inputs.of_time("cost", own, (rank,))) if apart else costs
+        on_rank = say(" ({rank})", rank=Claim("replayed_rank", (rank,), "ranks"))
     replayed = say("Simulated{on_rank} {label}, {takes}", on_rank=on_rank, label=label, takes=inputs.takes)
     if not saves:
-        return replayed + " as long: something else then decides the time."
+        return replayed + " as long: something else then decides the time." + costs
 
     def share(ns: int) -> Claim:
         return inputs.of_time("saving", 100.0 * ns / saving.whole_ns, (rank,))
 
     much = say("{bound}{share} less", bound="at most " * saving.bound, share=share(saving.ns))
     if saving.bound:
-        return replayed + say(" {much}.", much=much)
+        return replayed + say(" {much}.", much=much) + costs
     spread = 100.0 * (saving.high_ns - saving.low_ns) / saving.whole_ns >= LEAST_PCT
-    span = say(" ({low} to {high})", low=share(saving.low_ns), high=share(saving.high_ns)) if spread else ""
+    span = (
+        say(" The range is {low} to {high}.", low=share(saving.low_ns), high=share(saving.high_ns))
+        if spread
+        else ""
+    )
     peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
-    return replayed + say(
-        " {much}{span}{peers}.", much=much, span=span, peers=", if its peers gain as much" * bool(peers)
+    return (
+        replayed
+        + say(
+            " {much}{peers}.{span}", much=much, peers=", if its peers gain as much" * bool(peers), span=span
+        )
+        + costs
     )
 
 

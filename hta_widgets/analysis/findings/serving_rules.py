@@ -108,9 +108,9 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         works = Claim("serving_works", row.works_pct, "%", "the period" if row.follows else "the step",
                       (rank,), {**about, "follows": row.follows})  # fmt: skip
         if row.follows:
-            text += say("; steps take {works} of it on the device", works=works)
+            text += say(". Steps take {works} of it on the device", works=works)
         else:
-            text += say("; the device works {works} of it", works=works)
+            text += say(". The device works {works} of it", works=works)
     if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about=about)
         place = inputs.of(rank, _place)
@@ -192,9 +192,9 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
         behind.cost_ns,
         share,
         text,
-        "Read prompts in smaller pieces (vLLM --max-num-batched-tokens, SGLang --chunked-prefill-size), "
-        "which shortens the longest wait at some cost of throughput; or read them on other devices "
-        "(disaggregated prefill).",
+        "Read prompts in smaller pieces (vLLM --max-num-batched-tokens, SGLang --chunked-prefill-size). That "
+        "shortens the longest wait at some cost of throughput. Or read them on other devices (disaggregated "
+        "prefill).",
         "serving_steps",
         Evidence(event_rank=rank, span=behind.span),
         severity="note" if severity_of(share) else None,
@@ -420,7 +420,7 @@ RULES = (
         topic="bubble_between_steps",
         question=IDLE_QUESTION,
         title="Waiting between steps",
-        label="Between steps",
+        label="Gaps between steps",
         cause="waiting between steps",
         lost_as="idle",
         judge=bubble_between_steps,
@@ -432,12 +432,12 @@ RULES = (
         topic="decode_behind_prefill",
         question="how long decoding waits for prompts",
         title="Decoding behind prompts",
-        label="Behind prompts",
+        label="Decoding behind prompts",
         cause="decoding that waits behind prompts",
         lost_as="compute",
         judge=decode_behind_prefill,
         applies=is_serving,
-        no_change="prompts have to be read in any case: smaller pieces shorten the longest wait, not the sum",
+        no_change="prompts have to be read in any case; smaller pieces shorten the longest wait, not the sum",
         wrong_if="Time per token does not matter, only how many tokens the server makes.",
     ),
     Rule(

@@ -40,7 +40,7 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
         inputs,
         say(
             "Matrix products of unaligned sizes cost {lost}: their kernels load less than 16 bytes at once. "
-            "They take {taken}{by}. The longest is {product}: {sizes} {are} no multiple of {multiple}. "
+            "They take {taken}.{by} The longest is {product}: {sizes} {are} no multiple of {multiple}. "
             "Padded, they would take {left}, at half the peak of this device ({device}) or at that of its "
             "memory.",
             **found.parts(inputs, "unaligned products"),

@@ -58,12 +58,12 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     about = {"steps": slow}
     one, number = (rank,), steps["iteration"].nunique()
     text = say(
-        "{count} of {all} steps {take} unusually long and {cost} {lost}: iteration {step} takes {time} on "
-        "{rank}, {usual} is usual{beyond}.",
+        "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
+        "{rank}; {usual} is usual.{beyond}",
         count=Claim("slow_steps", count, "count"),
         all=Claim("steps", number, "count"),
         take="takes" if count == 1 else "take",
-        cost="costs" if count == 1 else "cost",
+        cost="It costs" if count == 1 else "They cost",
         lost=inputs.share_of_time("beyond_usual", share, concerned, **about),
         step=Claim("slowest_step", (step,), "steps", ranks=one),
         time=Claim("step_time", int(worst["dur_ns"]), "ns", ranks=one, about={"iteration": step}),

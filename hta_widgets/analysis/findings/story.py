@@ -28,6 +28,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.rules import BY_TOPIC
+from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -350,8 +351,7 @@ def _of_rank(text: str, row: pd.Series) -> str:
 def _clean(frame: pd.DataFrame) -> list[str]:
     found = frame.loc[frame["severity"] == CHECKED, "checked"]
     topics = " ".join(found).split()
-    rules = [BY_TOPIC[topic] for topic in topics]
-    return [rule.title if not rule.label or _RANK in rule.label else rule.label for rule in rules]
+    return [BY_TOPIC[topic].name for topic in topics]
 
 
 def _check(row: pd.Series) -> Check:
@@ -441,7 +441,7 @@ def _sure(
         if form == "bound" and row["method"] == "replay":
             most = f", {percent(100.0 * part.ns / whole.ns)} less" if part and whole and whole.ns else ""
             said = f"{said} Upper bound{most}: a CPU that takes no time at all."
-        return said or "What can be saved of it is not estimated."
+        return said or f"{NOT_ESTIMATED}."
     texts = ["Saves nothing yet: something else decides the time."]
     if change_of(row) and row["edits"]:
         found = in_turn(trace, scope, int(row["saving_rank"]), [_FASTER_HOST, str(row["edits"])])

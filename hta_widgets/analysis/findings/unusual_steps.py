@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import capitalised, counted
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _MOST: Final = 0.5
 
 
 class Beyond(NamedTuple):
-    """What a step does longer than the usual ones: to end a sentence with, and what to look at."""
+    """What a step does longer than the usual ones, in a sentence, and what to look at."""
 
     text: Text
     advice: str
@@ -91,11 +91,11 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     compared = {"others": sorted(others)} if others else {}
     about = {"part": most, "iteration": iteration, **compared}
     text = say(
-        f"; {_VERBS[most]} {{time}} longer",
+        f" {capitalised(_VERBS[most])} {{time}} longer",
         time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
     )
     if most != "compute":
-        return Beyond(text, _ADVICE[most])
+        return Beyond(text + ".", _ADVICE[most])
     kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
     begins = np.sort(rank_trace.start[kernels])  # when they run, whichever step launches them
     counts = begins.searchsorted(windows[:, 1]) - begins.searchsorted(windows[:, 0])
@@ -110,7 +110,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         about={"iteration": iteration, **compared},
         shown=counted(more, "kernel") if many else "no",
     )
-    text += say(", with {number} more" if many else ", with {number} more kernels", number=number)
+    text += say(", with {number} more." if many else ", with {number} more kernels.", number=number)
     return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS)
 
 

@@ -67,7 +67,7 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
     ranks = about["rank"].tolist()
     idle = 100.0 * int(about["idle_ns"].sum()) / int(about["window_ns"].sum())
     text = say(
-        "The device is idle {idle}; for {lost} the cause was not recorded: {missing} of the device work has "
+        "The device is idle {idle}. For {lost} the cause was not recorded. {missing} of the device work has "
         "no launch in the recording.",
         idle=inputs.share_of_time("idle", idle, ranks),
         lost=lost,
@@ -106,8 +106,8 @@ def no_work_due(inputs: Inputs) -> Finding | None:
     if found is None:
         return None
     text = say(
-        "For {lost} the device has no work yet, or no more: start-up, the end of the program, or the edge of "
-        "the recording.",
+        "For {lost} the device has no work yet, or no more. That is start-up, the end of the program, or the "
+        "edge of the recording.",
         lost=found[3],
     )
     return _of_idle(

@@ -63,7 +63,7 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cau
     best = max(won, key=lambda part: won[part])
     if whole <= 0 or won[best] < _MOST * whole:
         return Cause(UNKNOWN, "no part of what these ranks do explains half of what they cost")
-    share = f"({min(100 * won[best] / whole, 100):.0f} % of what they cost)"
+    share = f"({min(100 * won[best] / whole, 100):.0f} % of the cost)"
     if best == SLOWER_KERNELS and of_place and len(ranks) > 1 and _alike(ops, model.taken, compute):
         text = f"all {len(ranks)} ranks of the {of_place} take {ratio:.2f} times as long"
         text += f": uneven {'stages' if of_place == 'stage' else 'parts'}"
@@ -72,7 +72,7 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cau
     words = {
         SLOWER_KERNELS: f"the same operations take {ratio:.2f} times as long as on other ranks",
         MORE_WORK: f"operations are {larger}larger than on other ranks, or run by other kernels",
-        LATE_HOST: "the device had ended all before the host called the next work",
+        LATE_HOST: "the device runs out of work before the host launches more",
         COPIES: "copies take longer than on other ranks",
         SLOW_LINK: "transfers take longer than the same ones of other ranks",
     }

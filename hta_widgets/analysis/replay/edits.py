@@ -1,4 +1,4 @@
-"""Changes to a program whose effect can be replayed: small values, asked together as a list.
+"""Changes to a program whose effect can be replayed: small values, made together as a list.
 
     from hta_widgets import analysis, edits
 

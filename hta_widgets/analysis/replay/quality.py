@@ -257,7 +257,7 @@ class _Unrecorded(NamedTuple):
         silent, in_call = (100.0 * ns / extent for ns in (self.silent_ns, self.in_call_ns))
         if in_call < _MENTIONED_PCT:
             return f"for {percent(silent)} of its time nothing is recorded on the host that decides it"
-        rest = f", and for {percent(silent)} nothing is recorded" if silent >= _MENTIONED_PCT else ""
+        rest = f". For {percent(silent)} of it nothing is recorded" if silent >= _MENTIONED_PCT else ""
         return (
             f"for {percent(in_call)} of its time the host that decides it is in one call ({self.call}){rest}"
         )

@@ -263,7 +263,11 @@ def host_time(job: Job, stated: Stated) -> str:
     if any(rank.work for rank in job.ranks.values()):
         return "there is device work"
     part, low, high = stated.about["part"], 0, 0
-    waiting = waiting_for_last(job) if part.startswith("waiting") or "besides" in stated.row["text"] else []
+    waiting = (
+        waiting_for_last(job)
+        if part.startswith("waiting") or "is not part of it" in stated.row["text"]
+        else []
+    )
     if part == "waiting_for_late":
         late = next(claim for claim in json.loads(stated.row["claims"]) if claim["measure"] == "joins_last")
         waiting = [each for each in waiting if each[0] in late["value"]]
@@ -461,7 +465,7 @@ def host_time_beyond_others(job: Job, stated: Stated) -> str:
 def longest_collective(job: Job, stated: Stated) -> str:
     """No other collectives, sends or receives take longer in sum, inner ones and waiting for a rank aside."""
     times: dict[str, int] = {}
-    waiting = waiting_for_last(job) if "besides" in stated.row["text"] else []
+    waiting = waiting_for_last(job) if "is not part of it" in stated.row["text"] else []
     for rank in job.of(stated.ranks):
         apart = union(window for _, waits in waiting for window in waits[rank.number])
         judged = subtract(union(rank.windows), apart)

@@ -205,12 +205,6 @@ def start_up_on(job: Job, stated: Stated) -> str:
     return "" if there else "they are never called there"
 
 
-@check("start_up_calls")
-def start_up_calls(job: Job, stated: Stated) -> str:
-    """No more than there are."""
-    return at_most(stated, len(host_calls(job, stated, stated.about["calls"])), 0.0)
-
-
 @check("cold_call")
 def cold_call(job: Job, stated: Stated) -> str:
     """The device is idle in a part of the longest call of this name."""

@@ -111,7 +111,7 @@ def test_a_function_outside_of_operators_is_named(tmp_path: Path) -> None:
 
     row = told(tmp_path, steps(augment))["host_outside"]
     assert row["share_pct"] == pytest.approx(100 * 6 / 9, abs=0.1)
-    assert "100 % in train.py(7): augment" in row["text"]
+    assert "100 % of it lies in train.py(7): augment" in row["text"]
     assert row["suggestion"] == "Look at train.py(7): augment."
 
 
@@ -173,7 +173,7 @@ def test_waiting_for_a_collective_is_told(tmp_path: Path) -> None:
     rows = told(tmp_path, reducing())
     assert of_host(rows) == {"host_collectives", "host_operators"}
     assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)
-    assert "longest for gloo:all_reduce" in rows["host_collectives"]["text"]
+    assert "longest in gloo:all_reduce" in rows["host_collectives"]["text"]
 
 
 def test_what_goes_on_long_after_a_collective_did_not_wait_for_it(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
     row = rows["host_straggler"]
     assert row["title"] == "Waiting for rank 1"
     assert (row["rank"], row["cost_ns"]) == (1, 6 * 5 * MS)
-    assert "of rank 0 waits in collectives for rank 1" in row["text"]
-    assert "rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
+    assert "of rank 0 waits in collectives" in row["text"] and "for rank 1, which joins last." in row["text"]
+    assert "Rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
     assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)  # what both of them transfer
 
 
@@ -232,7 +232,7 @@ def test_waiting_in_turn_names_nobody_and_is_no_cost_of_collectives(tmp_path: Pa
     assert waiting["cost_ns"] == 6 * 5 * MS * (ranks - 1) // ranks
     assert "No rank stands out" in waiting["text"] and pd.isna(waiting["rank"])
     assert rows["host_collectives"]["cost_ns"] == 6 * (MS + CALL)
-    assert "besides waiting for the last rank to join" in rows["host_collectives"]["text"]
+    assert "Waiting for the last rank to join is not part of it" in rows["host_collectives"]["text"]
     assert not list(map(str, faults_of(trace, frame)))
     false = frame["claims"].str.replace(
         '"host_caused_waiting", "value": ', '"host_caused_waiting", "value": 1'
@@ -265,7 +265,7 @@ def test_where_the_last_rank_is_unknown_waiting_is_said_to_be_included(tmp_path:
     other.events.append(event("user_annotation", "gloo:broadcast", other.now, MS, tid=9))
     rows = told(tmp_path, one, other)
     assert not {"host_in_turn", "host_straggler"} & rows.keys()
-    assert "waiting for other ranks included" in rows["host_collectives"]["text"]
+    assert "That includes waiting for other ranks" in rows["host_collectives"]["text"]
     (tmp_path / "alone").mkdir()
     alone = told(tmp_path / "alone", one)
     assert alone["host_collectives"]["suggestion"].startswith("Record all ranks first")
@@ -320,7 +320,7 @@ def test_what_a_send_holds_is_not_its_own_time(
     trace = opened(tmp_path, sending(own_ns, nested))
     frame = overview(trace)
     (row,) = frame[frame["topic"] == "host_collectives"].to_dict("records")
-    assert f"longest for {longest}." in row["text"]
+    assert f"longest in {longest}." in row["text"]
     assert not list(map(str, faults_of(trace, frame)))
     swapped = {"gloo:recv": "gloo:send", "gloo:send": "gloo:recv"}[longest]
     assert faults_of(trace, frame.assign(claims=frame["claims"].str.replace(longest, swapped)))
@@ -346,7 +346,7 @@ def test_waiting_for_a_late_rank_is_not_the_time_of_a_collective(
 ) -> None:
     trace = opened(tmp_path, joining(first_ns, False), joining(first_ns, True))
     frame = overview(trace)
-    assert f"longest for {longest}." in frame.set_index("topic").loc["host_collectives", "text"]
+    assert f"longest in {longest}." in frame.set_index("topic").loc["host_collectives", "text"]
     assert not list(map(str, faults_of(trace, frame)))
     by_topic = {row["topic"]: row for _, row in frame.iterrows()}
     straggler, own = (
@@ -457,7 +457,7 @@ def accumulating(no_sync: bool, forward: bool = True) -> Program:
 
 def test_gradients_that_are_reduced_after_each_of_several_passes_are_counted(tmp_path: Path) -> None:
     row = told(tmp_path, accumulating(no_sync=False))["host_collectives"]
-    assert "after each of the 3 forward passes of a step: in 6 calls, where 2 would do" in row["text"]
+    assert "after each of the 3 forward passes of a step. That makes 6 calls, where 2 would do" in row["text"]
     assert "no_sync()" in row["suggestion"]
 
 
@@ -495,7 +495,7 @@ def test_sends_of_a_pipeline_name_the_stage_with_most_to_compute(tmp_path: Path)
     row = told(tmp_path, stage(MS, 8 * MS), stage(8 * MS, MS))["host_collectives"]
     assert "rank 1 is longest in operators" in row["text"] and "fewer layers" in row["suggestion"]
     alone = told(tmp_path, stage(MS, 8 * MS))["host_collectives"]
-    assert "longest for gloo:recv" in alone["text"] and "record all" in alone["suggestion"]
+    assert "longest in gloo:recv" in alone["text"] and "record all" in alone["suggestion"]
 
 
 @pytest.mark.parametrize(("names", "named"), [(["aten::sort"], True), (["aten::sort", "aten::topk"], False)])
@@ -514,7 +514,7 @@ def test_the_operator_that_makes_a_rank_late_is_named(tmp_path: Path, names: lis
 
     row = told(tmp_path, sorting(3 * US, 7 * MS), sorting(6 * MS, MS))["host_straggler"]
     assert ("mostly in aten::sort (6.00 ms per step)" in row["text"]) is named
-    assert "rank 1 is in operators longer than the others" in row["text"]
+    assert "Rank 1 is in operators longer than the others" in row["text"]
 
 
 @pytest.mark.parametrize(

@@ -635,7 +635,7 @@ CASES = {
     "reading few values back": Case(
         loop(reads_back(2)),
         "idle_host",
-        words=("mostly in aten::slow_op",),
+        words=("of it lies in aten::slow_op",),
         never=("had waited", "ahead of a"),
         also=("values_read_back",),
     ),
@@ -881,7 +881,9 @@ CASES = {
         loop(also_runs(_COPY_KERNEL, 200 * US, ("aten::contiguous", "aten::clone", "aten::copy_"))),
         "compute_bound",
         ("tensor_copies",),
-        texts=("most of it by aten::contiguous (100 %) in nn.Module: Block_0 at train.py(12): step",),
+        texts=(
+            "Most of it (100 %) comes from aten::contiguous in nn.Module: Block_0 at train.py(12): step.",
+        ),
     ),
     "copies of FSDP's": Case(
         loop(also_runs(_COPY_KERNEL, 200 * US, ("fsdp::all_gather_copy_in", "aten::copy_"))), "compute_bound"
@@ -899,7 +901,10 @@ CASES = {
         loop(also_runs(_LAYOUT_KERNEL, 200 * US, ("aten::conv2d", "aten::cudnn_convolution"))),
         "compute_bound",
         ("layout_transposes",),
-        texts=("most of it by aten::cudnn_convolution (100 %) in nn.Module: Block_0", "channels_last"),
+        texts=(
+            "Most of it (100 %) comes from aten::cudnn_convolution in nn.Module: Block_0",
+            "channels_last",
+        ),
     ),
     "hardly any layout": Case(
         loop(also_runs(_LAYOUT_KERNEL, 50 * US, ("aten::cudnn_convolution",))), "compute_bound"

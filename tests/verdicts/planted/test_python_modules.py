@@ -109,9 +109,9 @@ def test_the_hosts_place_is_told_with_its_module_and_line(tmp_path: Path):
                 program.launch(20 * US)
             program.synchronise()
     text = overview(program.open(tmp_path)).set_index("topic").loc["idle_host", "text"]
-    assert "mostly in aten::forward in nn.Module: forward_0 at train.py(7): forward. " in text
+    assert "of it lies in aten::forward in nn.Module: forward_0 at train.py(7): forward. " in text
 
 
 def test_without_python_functions_they_are_not_looked_for(tmp_path: Path):
     frame = overview(modules(60 * US, recorded=False)().open(tmp_path))
-    assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("Python").any()
+    assert not frame.loc[frame["severity"] == CHECKED, "checked"].str.contains("python_heavy").any()

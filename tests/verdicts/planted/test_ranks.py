@@ -457,7 +457,7 @@ def test_communication_that_may_be_waiting_is_replayed_where_it_is_part_of_the_c
     share = 100 * time["exposed_communication_ns"] / time["window_ns"]
     assert share[3] > row["share_pct"] and row["saving_rank"] == 2 and share[2] < share[0]
     assert row["saving_pct"] < share[2]  # what rank 2 is known to wait is no part of it
-    assert f"(rank 2, where this costs {percent(row['saving_pct'])})" in row["saving"]
+    assert f"There this costs {percent(row['saving_pct'])}." in row["saving"]
     assert f"at most {percent(row['saving_pct'])} is saved on rank 2" in sentence(frame)
 
 
