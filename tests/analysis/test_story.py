@@ -23,6 +23,7 @@ from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.snapshot import story_picture
 from tests.support import GPU_TRACES, SHARED_TRACES, shared_input, shared_trace
+from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
 RECORDINGS = SHARED_TRACES.parent / "recordings"
 NAMES = sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()) if RECORDINGS.is_dir() else []
@@ -214,6 +215,18 @@ def test_what_is_hidden_is_replayed_once_more_without_the_first_limit():
     most = max(steps, key=lambda step: steps[step]["communication_ns"])
     shortest = min(steps, key=lambda step: steps[step]["window_ns"])
     assert ("and is the shortest step" in hidden.sure) == (most == shortest)
+
+
+def test_equal_steps_are_no_evidence_that_communication_is_hidden(tmp_path):
+    """Each has as much communication and takes as long: none has most of it, and none is the shortest."""
+    program = [
+        operation
+        for step in range(6)
+        for operation in (Step(step), Compute("gemm", 5 * MS), AllReduce((0, 1), 2 * MS))
+    ]
+    told = story(Play({0: program, 1: program}).open(tmp_path)).advice
+    hidden = next(advice for advice in told if advice.topic == "exposed_communication")
+    assert hidden.form == "hidden" and "is the shortest step" not in hidden.sure
 
 
 def test_a_step_is_told_by_itself_with_the_numbers_of_its_overview():

@@ -471,7 +471,9 @@ def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
         found[step] = of_step["window_ns"].mean(), of_step["communication_ns"].mean()
     shortest = min(found, key=lambda step: found[step][0])
     most = max(found, key=lambda step: found[step][1])
-    if shortest != most:
+    longest, least = max(time for time, _ in found.values()), min(time for _, time in found.values())
+    alike = min(longest - found[shortest][0], found[most][1] - least)
+    if shortest != most or 100.0 * alike < LEAST_PCT * longest:
         return []
     return [
         f"Step {most} has the longest communication ({duration(found[most][1])}), and is the shortest step."

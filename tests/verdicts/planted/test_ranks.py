@@ -515,6 +515,23 @@ def test_a_late_host_costs_what_the_others_wait_for_it(ranks: int, tmp_path: Pat
     assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.05)
 
 
+def test_two_ranks_that_are_late_by_turns_are_both_named(tmp_path: Path) -> None:
+    programs = late_in()
+    for rank, first in ((1, 0), (2, 1)):
+        programs[rank] = [
+            each
+            for operation in programs[rank]
+            for each in (
+                (operation, Idle(2 * MS))
+                if isinstance(operation, Step) and operation.number % 2 == first
+                else (operation,)
+            )
+        ]
+    found = overview(Play(programs).open(tmp_path)).set_index("topic")
+    assert "straggler" not in found.index
+    assert "Nearly all of it is for ranks 1 and 2," in found.loc["mutual_waiting", "text"]
+
+
 def test_hosts_that_are_late_together_are_not_repaired_as_ranks(tmp_path: Path) -> None:
     programs = data_parallel([Pace(idle_ns=2 * MS)] * 2)
     found = overview(Play(programs).open(tmp_path)).set_index("topic")
