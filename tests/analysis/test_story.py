@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,19 @@ from hta_widgets.analysis.job.edited import edited_job
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.snapshot import story_picture
 from tests.support import GPU_TRACES, SHARED_TRACES, shared_input, shared_trace
+from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
 RECORDINGS = SHARED_TRACES.parent / "recordings"
 NAMES = sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()) if RECORDINGS.is_dir() else []
+CASES = RECORDINGS.parent / "cases"
+SMALL = sorted(path.name for path in CASES.iterdir() if path.is_dir()) if CASES.is_dir() else []
 SAVINGS = ("simulated", "bound")
+TIME = r"\d[\d.]* (?:ns|\u00b5s|ms|s|min)\b"
+TIMES = re.compile(TIME)
 
 
 def opened(name: str) -> Trace:
@@ -56,10 +64,44 @@ def holds(told: Story) -> None:
     assert ("at most" in told.saved) == at_most
 
 
+def one_number(trace: Trace) -> None:
+    """A label, its segment, the sentences, the picture and the document give one value for one thing."""
+    frame = overview(trace)
+    told = story(trace, None, frame)
+    holds(told)
+    rows = frame.set_index("topic")
+    costs = {each["id"]: each["cost"] for each in evidence(trace)["findings"]}
+    drawn = story_picture(told.as_dict())
+    assert drawn is not None and [segment.share for segment in drawn.segments] == [
+        part.ns / told.whole_ns for part in told.parts
+    ]
+    parts = {part.finding: part for part in told.parts if part.finding >= 0}
+    for at, advice in enumerate(told.advice):
+        row = rows.loc[advice.topic]
+        if costs.get(advice.topic, {}).get("unit") == "%":
+            assert costs[advice.topic]["value"] == pytest.approx(row["share_pct"], abs=5e-4)
+        numbers, in_card = (
+            TIMES.findall(re.sub("nothing (left|more)", r"0 ns \1", text))
+            for text in (advice.label, advice.figure)
+        )
+        if at not in parts:
+            assert not told.whole_ns or not numbers
+            continue
+        assert numbers == in_card and numbers[0] == duration(parts[at].ns), (advice.label, parts[at])
+        share = re.escape(percent(row["share_pct"]))
+        in_text = re.search(rf"\b{share} of (?:step time|the time) \(({TIME})", row["text"])
+        if advice.form not in SAVINGS and in_text:
+            assert in_text[1] == numbers[-1], (advice.label, row["text"])
+        if told.limits.startswith(f"{advice.noun}: "):
+            assert TIMES.findall(told.limits) == numbers
+        for found in drawn.findings:
+            assert found.number != at + 1 or found.label == advice.label
+
+
 @pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
 def test_the_bar_adds_up_to_the_nanosecond(name):
     trace = opened(name)
-    holds(story(trace))
+    one_number(trace)
     for rank in list(trace.ranks)[:2]:
         holds(story(trace, Scope(ranks=(rank,))))
     steps = trace.iterations["iteration"].unique().tolist()
@@ -75,7 +117,12 @@ def test_the_bar_of_every_recording_adds_up(name):
         trace = Trace.open(shared_input(f"recordings/{name}"))
     except HtaWidgetsError as error:  # of several recordings in one folder one must be chosen
         pytest.skip(f"{Path(name).name} is not one job: {error}")
-    holds(story(trace))
+    one_number(trace)
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("serving", "c09_pftrace")])
+def test_every_surface_of_a_small_input_has_one_number(name):
+    one_number(Trace.open(shared_input(f"cases/{name}")))
 
 
 @pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
@@ -168,6 +215,18 @@ def test_what_is_hidden_is_replayed_once_more_without_the_first_limit():
     most = max(steps, key=lambda step: steps[step]["communication_ns"])
     shortest = min(steps, key=lambda step: steps[step]["window_ns"])
     assert ("and is the shortest step" in hidden.sure) == (most == shortest)
+
+
+def test_equal_steps_are_no_evidence_that_communication_is_hidden(tmp_path):
+    """Each has as much communication and takes as long: none has most of it, and none is the shortest."""
+    program = [
+        operation
+        for step in range(6)
+        for operation in (Step(step), Compute("gemm", 5 * MS), AllReduce((0, 1), 2 * MS))
+    ]
+    told = story(Play({0: program, 1: program}).open(tmp_path)).advice
+    hidden = next(advice for advice in told if advice.topic == "exposed_communication")
+    assert hidden.form == "hidden" and "is the shortest step" not in hidden.sure
 
 
 def test_a_step_is_told_by_itself_with_the_numbers_of_its_overview():

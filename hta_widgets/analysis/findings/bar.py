@@ -18,7 +18,6 @@ from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import LostAs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
-from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Part:
     """A part of the bar.
 
     Attributes:
-        ns: how much of the step it is.
+        ns: how much of the step it is; of a cost, what the parts before it leave of that.
         form: a saving that was "simulated", or of which that is the "bound"; time that a finding costs whose
             saving is "unknown", or that is "hidden": taking it away saves nothing yet; or the "rest".
         lost_as: the class of that time.
@@ -139,13 +138,11 @@ def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> 
     parts.sort(key=lambda part: part.finding)
     for form, section in _COSTS:
         for at, row in enumerate(rows):
-            if row["section"] != section or not row["share_pct"]:
-                continue
-            lost_as = class_of(row)
-            ns = min(round(whole.ns * float(row["share_pct"]) / 100), left.get(lost_as, 0))
-            if 100.0 * ns >= LEAST_PCT * whole.ns:
+            if row["section"] == section and row["share_pct"]:
+                lost_as = class_in(whole, row)
+                ns = min(cost_in(whole, row), left.get(lost_as, 0))
                 parts.append(Part(ns, form, lost_as, at))
-                left[lost_as] -= ns
+                _take(left, lost_as, ns)
     return [*parts, *(Part(ns, "rest", name) for name, ns in left.items() if ns)]
 
 
@@ -174,6 +171,17 @@ def class_of(row: pd.Series) -> LostAs:
     """The class of the time that a finding costs."""
     rule = BY_TOPIC.get(row["topic"])
     return rule.lost_as if rule else "compute"
+
+
+def class_in(whole: Whole | None, row: pd.Series) -> LostAs:
+    """The same where the whole has it; without device work all of it is time of the host."""
+    return "host" if whole and "host" in whole.split else class_of(row)
+
+
+def cost_in(whole: Whole, row: pd.Series) -> int:
+    """What a finding costs of the whole, before any change, ns."""
+    steps = int(row["steps"]) if whole.per_step and pd.notna(row["steps"]) else 1
+    return round(int(row["cost_ns"]) / steps)
 
 
 def _rank(rows: Sequence[pd.Series], together: Sequence[int]) -> int | None:

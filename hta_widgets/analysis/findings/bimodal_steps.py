@@ -80,6 +80,7 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        explains=rank if len(inputs.trace.ranks) > 1 else None,
     )
 
 

@@ -83,6 +83,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,
     )
 
 

@@ -18,7 +18,8 @@ from hta_widgets.analysis.findings.bar import (
     Whole,
     bar,
     change_of,
-    class_of,
+    class_in,
+    cost_in,
     saved_in,
     whole_of_step,
 )
@@ -264,7 +265,7 @@ def _of_whole(
         # in the order of the findings, which every surface has: not by what is left for each in the bar
         causes = in_words([advice[part.finding].cause_words for part in savings[:2]])
         return f"{time}; {duration(left)} is reachable{best}: {causes}"
-    unknown = [part for part in parts if part.form == "unknown"]
+    unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if unknown:
         most = unknown[0]
         cause = advice[most.finding].cause_words
@@ -298,18 +299,15 @@ def _beside(
 
 def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
     saved = any(part.form in SAVINGS for part in parts)
-    per = " of each step" if whole.per_step else ""
+    per = " per step" if whole.per_step else ""
     for form, end in (
         ("hidden", ", but taking it away saves nothing yet"),
         ("unknown", "; what can be saved of that is not estimated"),
     ):
-        found = [part for part in parts if part.form == form]
+        found = [part for part in parts if part.form == form and _is_large(part, whole)]
         if found and (saved or form == "hidden" or "host" in whole.split):
             most = max(found, key=lambda part: part.ns)
-            if form == "hidden":  # all of it, though what else is saved may hold a part of it
-                return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
-            another = "another " if saved else ""
-            return f"{advice[most.finding].noun}: {another}{duration(most.ns)}{per}{end}."
+            return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
     if saved and any(rest.values()):
         main = max(rest, key=lambda name: rest[name])
@@ -379,7 +377,7 @@ def _advice(
     what, *why = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
     why += [_sentences(str(text))[0] for text in inner["text"]]
-    places = places_of(trace, row, label, class_of(row))
+    places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
     on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
@@ -402,20 +400,21 @@ def _advice(
         own=_own(row, whole, part),
         kind=str(row["kind"]),
         edits=str(row["edits"]),
-        lost_as=class_of(row),
+        lost_as=class_in(whole, row),
         places=places,
         ranks=ranks,
     )
 
 
 def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -> tuple[str, str]:
-    """What it saves or costs, and that with how it is known."""
-    steps = int(row["steps"]) if whole and whole.per_step and pd.notna(row["steps"]) else 1
-    cost = duration(round(int(row["cost_ns"]) / steps)) if whole else percent(row["share_pct"])
-    if form == "simulated" and part:
-        return f"\N{MINUS SIGN}{duration(part.ns)}", f"\N{MINUS SIGN}{duration(part.ns)} · simulated"
-    if form == "bound" and part:
-        return f"0–{duration(part.ns)}", f"\N{MINUS SIGN}{duration(part.ns)} · upper bound"
+    """What it saves, or what is left of its cost, and that with how it is known."""
+    cost = duration(cost_in(whole, row)) if whole else percent(row["share_pct"])
+    if part and duration(part.ns) != cost:
+        cost = f"{duration(part.ns) if part.ns else 'nothing'} left of {cost}"
+    if form in SAVINGS and part:
+        saves = f"\N{MINUS SIGN}{duration(part.ns)}" if part.ns else "nothing more"
+        figure = f"0–{duration(part.ns)}" if form == "bound" and part.ns else saves
+        return figure, f"{saves} · {'upper bound' if form == 'bound' else 'simulated'}"
     if form == "hidden":
         return cost, f"{cost} · hidden: saves nothing yet"
     if form == "memory" or not row["share_pct"]:
@@ -455,7 +454,7 @@ def _sure(
             texts.append("Nor does it with the CPU twice as fast (simulated).")
     elif said:
         texts = [said]
-    if class_of(row) == "communication":
+    if class_in(whole, row) == "communication":
         texts += _longest_in_shortest(trace, inputs)
     return " ".join(texts)
 
@@ -474,7 +473,9 @@ def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
         found[step] = of_step["window_ns"].mean(), of_step["communication_ns"].mean()
     shortest = min(found, key=lambda step: found[step][0])
     most = max(found, key=lambda step: found[step][1])
-    if shortest != most:
+    longest, least = max(time for time, _ in found.values()), min(time for _, time in found.values())
+    alike = min(longest - found[shortest][0], found[most][1] - least)
+    if shortest != most or 100.0 * alike < LEAST_PCT * longest:
         return []
     return [
         f"Step {most} has the longest communication ({duration(found[most][1])}), and is the shortest step."

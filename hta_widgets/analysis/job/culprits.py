@@ -14,6 +14,7 @@ from hta_widgets.arrays import Int64
 LEAST = 1.02
 """Below this slowdown nobody is a straggler."""
 _HALF = 0.5
+_AS_SLOW = 0.9
 # Transfers of a group this many times as long as those of others are slow.
 _LONGER = 1.5
 
@@ -106,12 +107,16 @@ def _slow(model: JobModel) -> dict[int, float]:
 
 
 def _half(model: JobModel, rank: Int64, slow: dict[int, float], loss: float) -> tuple[list[int], float]:
-    """The fewest ranks, the slowest first, whose repair wins half of the loss, and what it wins."""
+    """The fewest ranks, the slowest first, whose repair wins half of the loss, and what it wins.
+
+    A rank that is as slow as the last one of these is one of them.
+    """
     worst = sorted(slow, key=lambda r: (-slow[r], r))
     won = 0.0
     for count in range(1, len(worst) + 1):
         won = model.won(np.isin(rank, worst[:count])) / loss
-        if won >= _HALF:
+        as_slow = count < len(worst) and slow[worst[count]] - 1 >= _AS_SLOW * (slow[worst[count - 1]] - 1)
+        if won >= _HALF and not as_slow:
             return worst[:count], won
     return worst, won
 

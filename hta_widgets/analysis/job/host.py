@@ -26,8 +26,11 @@ def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:
 
 
 def usual_delays(ops: pd.DataFrame, delay: Int64) -> Int64:
-    """The median of the delay over ranks and steps, at the same place: int64[n] ns."""
-    keys = [ops["lane"], ops["nth"], ops["name"]]
-    usual = pd.Series(delay, ops.index).groupby(keys).transform("median")
-    rounded: Int64 = np.rint(usual.to_numpy()).astype(np.int64)
-    return rounded
+    """The median of the delay over ranks and steps, at the same place: int64[n] ns.
+
+    Of an even number it is the lower of the two in the middle: where one of two ranks is late in every step,
+    the other shows how early a host can be.
+    """
+    place = ops.groupby(["lane", "nth", "name"], dropna=False).ngroup()
+    usual = pd.Series(delay, ops.index).groupby(place).quantile(0.5, interpolation="lower")
+    return place.map(usual).to_numpy(np.int64)

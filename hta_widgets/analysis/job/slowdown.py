@@ -55,11 +55,11 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
     sends and receives. T is the time of a step in that replay, T_ideal its time if every operation took its
     ideal time: computation and copies an even split over ranks and steps of what is spent on their name, in
     the proportions in which ranks that do the same share it out within a step; communication the median of
-    the same transfers (without waiting for other ranks), waits for the host the median at the same place. The
-    slowdown of the job is T / T_ideal; of a part (an operation, rank, stage, replica) it is the time with
-    that part as recorded and the rest ideal, by T_ideal; of an iteration its own T / T_ideal. What a part
-    costs is what a step gains if only that part is repaired. Parts do not add up, and may be below 1: the
-    ideal is a mean, so a faster part gets slower.
+    the same transfers (without waiting for other ranks), waits for the host the lower median at the same
+    place. The slowdown of the job is T / T_ideal; of a part (an operation, rank, stage, replica) it is the
+    time with that part as recorded and the rest ideal, by T_ideal; of an iteration its own T / T_ideal. What
+    a part costs is what a step gains if only that part is repaired. Parts do not add up, and may be below 1:
+    the ideal is a mean, so a faster part gets slower.
 
     No clock is compared. Where partners, stages or the order are not recorded, they are found from what time
     never contradicts; the tolerance for that is derived from the recording. The culprits are the fewest

@@ -33,7 +33,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
   const labelled = parts.flatMap((part, at) =>
     part.finding >= 0 && part.ns >= LEAST * whole ? [{ part, start: starts[at] as number }] : [],
   );
-  const small = parts.filter((part) => part.finding >= 0 && part.ns > 0 && part.ns < LEAST * whole).length;
+  const small = parts.filter((part) => isSaving(part) && part.ns > 0 && part.ns < LEAST * whole).length;
   const saved = parts.filter(isSaving).reduce((sum, part) => sum + part.ns, 0) / whole;
   const [stop, setStop] = useState(0);
   const move = (event: KeyboardEvent, at: number) => {

@@ -506,6 +506,51 @@ def test_steps_that_wait_for_another_rank_are_not_told_as_slow(tmp_path: Path) -
     assert "slow_steps" not in found.index or found.loc["slow_steps", "rank"] == 1
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_late_host_costs_what_the_others_wait_for_it(ranks: int, tmp_path: Path) -> None:
+    """One of two as well: the other one shows how early a host can be."""
+    programs = data_parallel(one(ranks, 1, Pace(idle_ns=2 * MS)))
+    row = overview(Play(programs).open(tmp_path)).set_index("topic").loc["straggler"]
+    assert row["rank"] == 1 and row["cost_ns"] == pytest.approx(4 * 2 * MS, rel=0.05)
+    assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.05)
+
+
+def test_two_ranks_that_are_late_by_turns_are_both_named(tmp_path: Path) -> None:
+    programs = late_in()
+    for rank, first in ((1, 0), (2, 1)):
+        programs[rank] = [
+            each
+            for operation in programs[rank]
+            for each in (
+                (operation, Idle(2 * MS))
+                if isinstance(operation, Step) and operation.number % 2 == first
+                else (operation,)
+            )
+        ]
+    found = overview(Play(programs).open(tmp_path)).set_index("topic")
+    assert "straggler" not in found.index
+    assert "Nearly all of it is for ranks 1 and 2," in found.loc["mutual_waiting", "text"]
+
+
+def test_hosts_that_are_late_together_are_not_repaired_as_ranks(tmp_path: Path) -> None:
+    programs = data_parallel([Pace(idle_ns=2 * MS)] * 2)
+    found = overview(Play(programs).open(tmp_path)).set_index("topic")
+    assert "straggler" not in found.index and found.loc["unmarked_host", "part_of"] == ""
+    assert found.loc["unmarked_host", "saving_pct"] > 20
+
+
+def test_long_steps_of_a_rank_that_is_late_in_them_are_a_part_of_that(tmp_path: Path) -> None:
+    found = overview(Play(late_in(0, 2, 4, 6)).open(tmp_path)).set_index("topic")
+    assert found.loc["bimodal_steps", "rank"] == 1
+    assert found.loc["bimodal_steps", "part_of"] == "straggler"
+
+
+def test_long_steps_of_a_rank_for_which_nobody_waits_are_not(tmp_path: Path) -> None:
+    alone = [each for each in late_in(0, 2, 4, 6)[1] if not isinstance(each, AllReduce)]
+    found = overview(Play({0: alone}).open(tmp_path)).set_index("topic")
+    assert found.loc["bimodal_steps", "part_of"] == ""
+
+
 def test_a_rank_that_is_late_before_its_step_is_timed(tmp_path: Path) -> None:
     """By the device's clock a step begins with its first work: only the replay sees why that comes late."""
     Play(late_in(0)).write(tmp_path)

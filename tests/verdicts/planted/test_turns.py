@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.story import story
 from tests.verdicts.planted.devices import H100, opened
 from tests.verdicts.planted.host_program import US, Program
 
@@ -35,6 +36,14 @@ def test_devices_that_work_in_turn_do_not_compute_all_the_time(tmp_path: Path) -
     found = rows.loc["devices_in_turn"]
     assert found["share_pct"] == pytest.approx(50, abs=0.5) and found["cost_ns"] == 5 * 5_000 * US
     assert "computes on 2 devices" in found["text"] and found["section"] == "unknown"
+
+
+def test_what_devices_lose_in_turn_is_time_in_which_another_computes(tmp_path: Path) -> None:
+    found = story(opened(tmp_path, steps(True), H100))
+    assert "is lost to" in found.headline and "nothing to save" not in found.headline
+    part = found.parts[0]
+    assert part.lost_as == "compute" and part.ns == pytest.approx(found.whole_ns / 2, rel=0.01)
+    assert "left of" not in found.advice[0].label
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["at the same time", "hardly on the second device"])
