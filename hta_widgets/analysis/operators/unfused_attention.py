@@ -64,8 +64,8 @@ class Attentions:
         found: each of them.
         work: int64 rows of their kernels. of: int64 the attention of each; backward: whether it is of the
             backward pass.
-        host: int64 [spans, 4]: attention, thread, start and end of what the host spends in all their operators
-            but the first of each pass: one operator would do.
+        host: int64 [spans, 4]: attention, thread, start and end of what the host spends in all operators of
+            each pass but the first: one operator would do.
     """
 
     found: tuple[Attention, ...]
