@@ -297,7 +297,10 @@ def attention(job: Job, rank: PlainRank) -> Found:
                 continue
             before = next((each for each in reversed(operators[:at]) if product_of(each)), None)
             after = next((each for each in operators[at:] if product_of(each)), None)
-            if before is None or after is None or shapes(after)[-2][0] != shapes(softmax)[0][0]:
+            if before is None or after is None:
+                continue
+            rates, scores = shapes(after)[-2][0], shapes(softmax)[0][0]  # heads may be one dimension or two
+            if rates[-2:] != scores[-2:] or math.prod(rates) != math.prod(scores):
                 continue
             around = [each for each in rank.around(softmax) if "scaled_dot_product" in each.name]
             whole = around[-1] if around else None

@@ -132,6 +132,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         return None
     ranks, share = (one.rank,), 100.0 * one.slower_ns / int(window)
     too = [rank for rank in work.ranks if rank != one.rank and excess[rank] >= _ALIKE * one.slower_ns]
+    if len(too) + 1 == len(work.ranks):  # each is slow in something, as where processes share a device
+        return None
     name = Claim("slowest_kernel", one.name, "name", ranks=ranks, shown=short_kernel_name(one.name))
     ratio = Claim("times_as_long", one.ratio, "x", ranks=ranks, about={"name": one.name})
     text = say(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -25,8 +26,11 @@ from hta_widgets.analysis.findings.shorter import (
 )
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
 from hta_widgets.analysis.kernels.peaks import compute_capability, peaks_of_rank, recorded_name
+from hta_widgets.analysis.operators.least_times import REACHED, least_ns
+from hta_widgets.analysis.operators.unaligned import unaligned_kernels
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, percent, significant
 from hta_widgets.trace.classify import EventClass
@@ -37,8 +41,9 @@ _LEAST_PCT = 30.0
 """A smaller share of the time of matrix products may be some parts that need the precision."""
 
 _FASTER: Final = 2.0
-"""16 bits are half the bytes of fp32: also a product that waits for memory takes half the time. More would be
-a guess: how far a product is from the memory's limit depends on its shape."""
+"""16 bits are half the bytes of fp32: also a product that waits for memory takes half the time. Where shapes
+and peaks are known, one that does not takes as long as its operations at half the peak of 16 bits (on an H100
+GPT-2 in fp32 took 17.4 ms a step in bf16, by this 20.0, instead of 79.9)."""
 
 _MOSTLY_PCT = 50.0
 """Above it, what the units of the others are does not tell whether fp32 costs time."""
@@ -158,12 +163,21 @@ def _finding(
     rows = _rows(rank_trace, units)
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
+    known = any(inputs.of(rank, _beyond_half, units) for rank in ranks)
+    lost_to = cost_in_words(
+        inputs, "lost_to_precision" if known else "half_of_products", cost, pct, ranks, **which
+    )
     text = say(
-        "Matrix products and convolutions {how} cost {cost}. That is half of their time: in 16 bits they "
-        "would take about half as long. They take {share} of the time of matrix products, convolutions and "
-        "attention. {cores} The longest of these kernels is {longest}.",
+        "Matrix products and convolutions {how} cost {lost} They take {share} of the time of matrix products, "
+        "convolutions and attention. {cores} The longest of these kernels is {longest}.",
         how=how,
-        cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
+        lost=say(
+            "{cost}. In 16 bits they would take so much less, at half the peak of this device or with half "
+            "the bytes."
+            if known
+            else "at least {cost}. That is half of their time, since 16 bits are half the bytes.",
+            cost=lost_to,
+        ),
         share=Claim("share_of_products", share, "%", "time of products", (), which),
         cores=cores,
         longest=longest_kernel(name, worst, units=units),
@@ -175,7 +189,7 @@ def _finding(
         f"{advice} Check that results stay good enough.",
         "kernel_classes",
         evidence_of(rank_trace, row, len(about) < len(inputs.temporal)),
-        change=Change("with these products twice as fast", lambda rank: _faster(rank, units)),
+        change=Change("with these products in 16 bits", lambda rank: _faster(rank, units)),
         lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )
 
@@ -185,7 +199,7 @@ def _running(inputs: Inputs, rank: int, units: _Units) -> Intervals:
     return running(inputs, rank, _rows(inputs.trace.rank(rank), units))
 
 
-def _rows(rank_trace: RankTrace, units: _Units) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _rows(rank_trace: RankTrace, units: _Units) -> Int64:
     compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
     chosen = np.zeros(len(rank_trace.names) + 1, np.bool_)
     for code in unique(rank_trace.name[compute]).tolist():
@@ -193,11 +207,45 @@ def _rows(rank_trace: RankTrace, units: _Units) -> np.ndarray[tuple[int], np.dty
     return compute[chosen[rank_trace.name[compute]]]
 
 
+@memoize_per_rank(last=2)
+def _in_16_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
+    """These products, and how long each would take in 16 bits, ns: at most half of its time."""
+    rows = _rows(rank_trace, units)
+    half = rank_trace.dur[rows] / _FASTER
+    peaks = peaks_of_rank(rank_trace)
+    rate = peaks.tflops.get("tensor_16bit", 0.0) if peaks else 0.0
+    own = max((peaks.tflops.get(unit, 0.0) for unit in units), default=0.0) if peaks else 0.0
+    if not rate or not own:
+        return rows, half
+    least = least_ns(rank_trace, rows, REACHED * rate / own, _FASTER)
+    least[np.isin(rows, unaligned_kernels(rank_trace))] = np.nan  # they stay far from a peak in any type
+    return rows, np.fmin(half, least)
+
+
+def _left(inputs: Inputs, rank: int, units: _Units) -> float:
+    """Which share of the time of these products in the judged time would be left."""
+    rank_trace = inputs.trace.rank(rank)
+    rows, left = _in_16_bits(rank_trace, units)
+    mine = rank_trace.overlap(rows, inputs.scope)
+    taken = int(rank_trace.dur[rows[mine]].sum())
+    return float(left[mine].sum()) / taken if taken else 1 / _FASTER
+
+
+def _beyond_half(inputs: Inputs, rank: int, units: _Units) -> bool:
+    """Whether it is known that these products could take less than half of their time."""
+    return _left(inputs, rank, units) < 1 / _FASTER
+
+
 def _faster(rank_trace: RankTrace, units: _Units) -> list[Edit]:
-    names = sorted(
-        rank_trace.names[code] for code in unique(rank_trace.name[_rows(rank_trace, units)]).tolist()
-    )
-    return [edits.kernels(_FASTER, name=edits.exactly(name)) for name in names]
+    rows, left = _in_16_bits(rank_trace, units)
+    names = rank_trace.name[rows]
+    taken = np.bincount(names, rank_trace.dur[rows], len(rank_trace.names))
+    kept = np.bincount(names, left, len(rank_trace.names))
+    return [
+        edits.kernels(round(taken[code] / kept[code], 2), name=edits.exactly(rank_trace.names[code]))
+        for code in sorted(unique(names).tolist(), key=lambda code: rank_trace.names[code])
+        if kept[code]
+    ]
 
 
 def _multiplies(name: str, units: _Units) -> bool:
@@ -206,8 +254,8 @@ def _multiplies(name: str, units: _Units) -> bool:
 
 
 def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], float]:
-    """Share (%) of the time of all matrix products that these units take; by rank half of it, ns; and the
-    share of those whose unit is unknown."""
+    """Share (%) of the time of all matrix products that these units take; by rank what is lost to their
+    precision, ns; and the share of those whose unit is unknown."""
     total, by_rank = _kernels(inputs)
     products = [name for name in total.index if kernel_class(name).operation in MATRIX]
     slow = [name for name in products if kernel_class(name).unit in units]
@@ -215,7 +263,9 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
     share = 100.0 * float(total[slow].sum()) / whole if whole else 0.0
     open_ = [name for name in products if kernel_class(name).unit is None]
     unknown = 100.0 * float(total[open_].sum()) / whole if whole else 0.0
-    return share, by_rank.loc[slow].sum() * (1 - 1 / _FASTER), unknown
+    taken = by_rank.loc[slow].sum()
+    left = pd.Series({rank: inputs.of(rank, _left, units) if taken[rank] else 1.0 for rank in taken.index})
+    return share, taken * (1 - left), unknown
 
 
 def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:

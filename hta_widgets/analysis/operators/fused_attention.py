@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS
@@ -33,6 +34,17 @@ def fused_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     memory. None are left out where the peaks are unknown, or no fused kernel takes the type.
     """
     return _fused_ns(rank_trace, roofs_of(peaks_of_rank(rank_trace)))
+
+
+def replaced_on_host(rank_trace: RankTrace) -> dict[int, Intervals]:
+    """When each thread of the host is in operators that the fused ones of `fused_ns` replace."""
+    attentions = unfused_attentions(rank_trace)
+    fused = np.unique(attentions.of[np.isin(attentions.work, fused_ns(rank_trace)[0])])
+    spans = attentions.host[np.isin(attentions.host[:, 0], fused)]
+    return {
+        thread: Intervals.union(spans[mine := spans[:, 1] == thread, 2], spans[mine, 3])
+        for thread in np.unique(spans[:, 1]).tolist()
+    }
 
 
 @memoize_per_rank(last=2)

@@ -64,12 +64,15 @@ class Attentions:
         found: each of them.
         work: int64 rows of their kernels. of: int64 the attention of each; backward: whether it is of the
             backward pass.
+        host: int64 [spans, 4]: attention, thread, start and end of what the host spends in all operators of
+            each pass but the first: one operator would do.
     """
 
     found: tuple[Attention, ...]
     work: Int64
     of: Int64
     backward: Bool
+    host: Int64
 
 
 @memoize_per_rank()
@@ -94,7 +97,7 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
         end.append(last)
     if not found:
         nothing = np.zeros(0, np.int64)
-        return Attentions((), nothing, nothing, np.zeros(0, np.bool_))
+        return Attentions((), nothing, nothing, np.zeros(0, np.bool_), np.zeros((0, 4), np.int64))
     of = _inside(rank_trace, calls, np.array(begin, np.int64), np.array(end, np.int64))
     around = np.append(calls.around, -1)[rank_trace.forward[calls.rows]]  # -1: no forward call
     of_forward = np.append(of, -1)[around]
@@ -105,7 +108,27 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
     chosen = np.flatnonzero(compute)
     owner = calls.owner[chosen]
     chosen, owner = chosen[of[owner] >= 0], owner[of[owner] >= 0]
-    return Attentions(tuple(found), calls.work[chosen], of[owner], backward[owner])
+    ends = np.array([each.math if each.math >= 0 else each.second for each in found], np.int64)
+    host = _after_the_first(rank_trace, calls, found, ends, np.where(backward, of, -1))
+    return Attentions(tuple(found), calls.work[chosen], of[owner], backward[owner], host)
+
+
+def _after_the_first(
+    rank_trace: RankTrace, calls: Calls, found: list[Attention], ends: Int64, backward_of: Int64
+) -> Int64:
+    """What the host spends after the first operator of each attention, and of each backward pass of one."""
+    first = np.array([each.first for each in found], np.int64)
+    forward = np.stack(
+        [np.arange(len(found)), rank_trace.thread[first], rank_trace.end[first], rank_trace.end[ends]], axis=1
+    )
+    outermost = (backward_of >= 0) & (np.append(backward_of, -1)[calls.parent] < 0)
+    of, rows = backward_of[outermost], calls.rows[outermost]
+    order = np.lexsort((rank_trace.start[rows], of))
+    of, rows = of[order], rows[order]
+    later = np.flatnonzero(of[1:] == of[:-1]) + 1
+    of, rows = of[later], rows[later]
+    spans = np.stack([of, rank_trace.thread[rows], rank_trace.start[rows], rank_trace.end[rows]], axis=1)
+    return np.concatenate([forward, spans]).astype(np.int64)
 
 
 def attention_by_name(rank_trace: RankTrace) -> Int64:

@@ -12,7 +12,7 @@ import numpy as np
 from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.chains import chained_ns
-from hta_widgets.analysis.operators.fused_attention import fused_ns
+from hta_widgets.analysis.operators.fused_attention import fused_ns, replaced_on_host
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.tiny_products import batched_ns
@@ -203,6 +203,8 @@ def graphs(plan: Plan, *, at_least: int, shorter_than_ns: int) -> None:
 
 def fused_attention(plan: Plan) -> None:
     each_at_most(plan, *fused_ns(plan.rank_trace))
+    for thread, when in replaced_on_host(plan.rank_trace).items():
+        plan.cut(thread, when)
 
 
 def padded_products(plan: Plan) -> None:

@@ -368,9 +368,10 @@ def fused_attention() -> Edit:
     """Attention that writes its scores to memory becomes one kernel for each pass: flash attention.
 
     It takes the time of its operations at half the peak of its unit, or of its bytes at that of memory, and
-    no less than 5 us. What a library reaches depends on the shapes and the device: this is a bound.
+    no less than 5 us; on the host, that of the first of its operators. This is an estimate: what a library
+    reaches depends on the shapes and the device.
     """
-    return _edit(applied.fused_attention, bound=True)
+    return _edit(applied.fused_attention)
 
 
 def fused_pointwise(kernels: str | None = None) -> Edit:
@@ -398,9 +399,9 @@ def padded_products() -> Edit:
     """Matrix products of unaligned sizes, in kernels that load less than 16 bytes at once, get padded ones.
 
     They take the time of their padded operations at half the peak of their unit, or of their bytes at that of
-    memory. What a library reaches depends on the sizes: this is a bound.
+    memory. This is an estimate: what a library reaches depends on the sizes.
     """
-    return _edit(applied.padded_products, bound=True)
+    return _edit(applied.padded_products)
 
 
 def batched_products() -> Edit:

@@ -167,6 +167,27 @@ def half_of_products(job: Job, stated: Stated) -> str:
     return "" if 0.98 * low <= stated.value <= 1.02 * high else f"{low:,.4g} to {high:,.4g} {stated.unit}"
 
 
+@check("lost_to_precision")
+def lost_to_precision(job: Job, stated: Stated) -> str:
+    """What these products take beyond 16 bits at half the peak and half the bytes, and half of their time."""
+    wanted = "fp32" if "simt_fp32" in stated.about["units"] else "tf32"
+    sure = maybe = 0.0
+    for rank in job.of(stated.ranks):
+        _, _, half, memory = device_of(job, rank.number)
+        for kernel in rank.judged(rank.kernels):
+            operator = operator_of(rank, kernel)
+            # a product of numbers half as large moves half the bytes, as memory twice as fast does
+            align = re.search(r"align(\d)", kernel.name)
+            slow = wanted == "tf32" and align is not None and int(align[1]) < 4  # in any type
+            least = least_of(operator, half, 2 * memory) if operator and not slow else None
+            lost = kernel.dur - min(kernel.dur / 2, math.inf if least is None else least)
+            inside = any(start <= kernel.start and kernel.end <= end for start, end in rank.windows)
+            sure += lost * (unit_of(kernel.name) == wanted and inside)
+            maybe += lost * (unit_of(kernel.name) in (wanted, ""))
+    low, high = (stated_by(job, stated, ns) for ns in (sure, maybe))
+    return "" if 0.98 * low <= stated.value <= 1.02 * high else f"{low:,.4g} to {high:,.4g} {stated.unit}"
+
+
 @check("share_of_products")
 def share_of_products(job: Job, stated: Stated) -> str:
     """How much of the time of all products these take."""
