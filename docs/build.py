@@ -70,6 +70,7 @@ CONTENTS = {
         "Which time is which <time>",
         "Can I trust this recording? <recordings>",
         "What would a change save? <what_if>",
+        "Savings that came true <measured_savings>",
         "Trust <trust>",
         "performance",
         "Scaling <scaling>",

@@ -27,6 +27,7 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 MADE = re.compile(r"(\.\./)?((analyses|comparisons)/\w+|terms)\.md")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/recording/README.md")),
+    ROOT / "hta_widgets/examples/recorded/README.md",
     ROOT / "tests/verdicts/readings/README.md",
     CHANGELOG,
     *sorted(DOCS.rglob("*.md")),

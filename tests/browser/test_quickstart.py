@@ -16,6 +16,8 @@ from tests.browser.lab import TIMELINE, Lab
 pytestmark = pytest.mark.browser
 
 JOB = "ddp_4ranks"
+# The notebook opens a recording of one rank first.
+CELL = f'explorer = TraceExplorer(examples.path("{JOB}"))'
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +33,21 @@ def timeline(quickstart: Lab) -> Locator:
     quickstart.kernel(
         "[setattr(explorer.selection, name, value) for name, value in (('ranks', ()), ('window', None))]"
     )
-    timeline = quickstart.page.locator(TIMELINE).first
+    timeline = cell(quickstart).locator(TIMELINE)
     expect(timeline).to_be_visible(timeout=60_000)
     timeline.scroll_into_view_if_needed()
     return timeline
 
 
+def cell(lab: Lab) -> Locator:
+    """The cell of the four ranks, scrolled to: JupyterLab shows a cell only once it is near."""
+    found = lab.page.locator(".jp-CodeCell", has_text=CELL)
+    found.scroll_into_view_if_needed()
+    return found
+
+
 def rank_button(lab: Lab, rank: int) -> Locator:
-    return (
-        lab.page.locator(".jp-Notebook")
-        .get_by_role("button", name=re.compile(rf"^rank {rank}\b", re.IGNORECASE))
-        .first
-    )
+    return cell(lab).get_by_role("button", name=re.compile(rf"^rank {rank}\b", re.IGNORECASE)).first
 
 
 def rows(lab: Lab, frame: str, *columns: str) -> list[list[Any]]:

@@ -1,9 +1,13 @@
-"""The bundled traces are what the simulator writes, and the analyses find exactly what went into them."""
+"""The simulated examples are what the simulator writes, and the analyses find exactly what went into them.
+
+The recorded ones can be read, and say which machine wrote them.
+"""
 
 import gzip
 from pathlib import Path
 
 import pytest
+from recorder.bundled import BUNDLED
 
 from examples.simulator import Occupation, SimulatedJob, simulate
 from examples.simulator.__main__ import DATA, build
@@ -12,6 +16,7 @@ from hta_widgets import analysis, examples
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
+RECORDED = DATA.parent / "recorded"
 COLUMNS = [
     "window_ns",
     "compute_ns",
@@ -46,10 +51,14 @@ def test_committed_files_are_what_the_build_writes(tmp_path: Path) -> None:
 
 def test_the_examples_are_small() -> None:
     assert sum(path.stat().st_size for path in DATA.rglob("*.gz")) < 1_500_000
+    assert sum(path.stat().st_size for path in RECORDED.rglob("*") if path.is_file()) < 6_000_000
 
 
 def test_names_and_paths() -> None:
-    assert examples.names() == list(JOBS)
+    assert examples.names(recorded=False) == list(JOBS)
+    assert sorted(examples.names(recorded=True)) == sorted(BUNDLED.values())
+    assert {path.name for path in RECORDED.iterdir() if path.is_dir()} == set(BUNDLED.values())
+    assert examples.names() == [*examples.names(recorded=False), *examples.names(recorded=True)]
     assert all(examples.path(name).is_dir() for name in examples.names())
 
 
@@ -113,3 +122,16 @@ def test_shifted_clocks_change_no_answer(tmp_path: Path) -> None:
     frame = analysis.temporal_breakdown(Trace.open(tmp_path)).set_index("rank")
     for rank, expected in simulation.truth.ranks.items():
         assert list(frame.loc[rank, COLUMNS]) == numbers(expected.device_span)
+
+
+@pytest.mark.parametrize("name", examples.names(recorded=True))
+def test_recorded_examples_are_whole_and_name_no_folder(name: str) -> None:
+    trace = examples.load(name)
+    assert trace.ranks == [0] and not trace.failed
+    assert "error" not in set(trace.health["severity"])
+    assert len(trace.rank(0).iterations) >= 3
+    (file,) = examples.path(name).iterdir()
+    text = gzip.decompress(file.read_bytes())
+    assert b'"name": "NVIDIA H100 80GB HBM3"' in text
+    for private in (b"/home/", b"/root/", b"/work/", b"/tmp/", b"torchinductor_", b"host_name"):
+        assert private not in text

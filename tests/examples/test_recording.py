@@ -164,20 +164,25 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     def start(gpus: int, failing: tuple[str, ...] = ()) -> list[list[str]]:
         commands: list[list[str]] = []
 
-        def run(words: list[str], log: Path) -> str:
-            commands.append(words)
-            parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
-            if parsed.backend in failing:
-                return f"{parsed.backend}Error: no"
-            setup = setup_of(parsed)
-            manifest.add(parsed.out, parsed.name, entry(setup, ranks_of(setup, 2)))
-            return "exit code 1"  # what happens after the entry is written costs nothing
+        class Run:
+            def __init__(self, name: str, words: list[str], out: Path) -> None:
+                commands.append(words)
+                self.parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
+                assert (self.parsed.name, self.parsed.out) == (name, out)
+
+            def end(self) -> str:
+                parsed = self.parsed
+                if parsed.backend in failing:
+                    return f"{parsed.backend}Error: no"
+                setup = setup_of(parsed)
+                manifest.add(parsed.out, parsed.name, entry(setup, ranks_of(setup, 2)))
+                return "exit code 1"  # what happens after the entry is written costs nothing
 
         machine = ModuleType("recorder.machine")
         machine.gpus = lambda: gpus  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "recorder.machine", machine)
         monkeypatch.setattr("recorder.machine", machine, raising=False)
-        monkeypatch.setattr(record_all, "_run", run)
+        monkeypatch.setattr(record_all, "Run", Run)
         return commands
 
     return start
@@ -195,14 +200,43 @@ def test_all_recordings_and_pairs_are_written_down(
     assert manifest.problems(written) == []
 
 
-def test_the_cpu_leaves_cuda_graphs_out(tmp_path: Path, pretend: Callable[..., list[list[str]]]) -> None:
+def test_the_cpu_leaves_out_what_needs_a_gpu(tmp_path: Path, pretend: Callable[..., list[list[str]]]) -> None:
     pretend(gpus=0)
     assert record_all.main(["--device", "cpu", "--out", str(tmp_path)]) == 0
     written = manifest.load(tmp_path)
-    graphs = {name for name, setup in recordings("cpu").items() if setup.cuda_graphs}
-    assert written["left_out"] == dict.fromkeys(graphs, "CUDA graphs need a GPU")
-    assert len(written["pairs"]) == sum({pair.first, pair.second}.isdisjoint(graphs) for pair in PAIRS)
+    assert written["left_out"] == {
+        "small_batch_cuda_graphs": "CUDA graphs need a GPU",
+        "serving_cuda_graphs": "CUDA graphs need a GPU",
+        "images_pageable": "a CPU copies no batches",
+        "tf32": "TF32 needs a GPU",
+    }
+    missing = written["left_out"].keys()
+    assert len(written["pairs"]) == sum(missing.isdisjoint({pair.first, pair.second}) for pair in PAIRS)
     assert left_out(Setup(cuda_graphs=True), "cuda") is None
+
+
+def test_each_process_waits_while_the_one_before_it_records(
+    tmp_path: Path, pretend: Callable[..., list[list[str]]]
+) -> None:
+    commands = pretend(gpus=2)
+    names = ["baseline", "compiled", "ddp", "fp32"]
+    assert record_all.main(["--out", str(tmp_path), "--only", *names]) == 0
+    # Several ranks do not wait: torchrun hands its input to none of them.
+    assert {words[words.index("--name") + 1] for words in commands if "--wait" in words} == {
+        "compiled",
+        "fp32",
+    }
+    assert set(manifest.load(tmp_path)["recordings"]) == set(names)
+
+
+def test_nothing_is_begun_once_the_time_is_over(
+    tmp_path: Path, pretend: Callable[..., list[list[str]]]
+) -> None:
+    commands = pretend(gpus=2)
+    record_all.main(["--out", str(tmp_path), "--only", "baseline", "fp32", "--seconds", "-1"])
+    reason = "no time left after -1 s"
+    assert manifest.load(tmp_path)["left_out"] == {"baseline": reason, "fp32": reason}
+    assert not commands
 
 
 def test_on_one_gpu_gloo_follows_nccl(tmp_path: Path, pretend: Callable[..., list[list[str]]]) -> None:
@@ -235,8 +269,13 @@ def test_without_a_gpu_nothing_is_begun(tmp_path: Path, pretend: Callable[..., l
 
 
 def test_the_last_error_of_a_log_is_the_reason(tmp_path: Path) -> None:
-    program = "print('fine'); raise ValueError('first')"
-    assert record_all._run([sys.executable, "-c", program], tmp_path / "log") == "ValueError: first"
-    assert record_all._run([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "quiet") == "exit code 3"
+    (tmp_path / "logs").mkdir()
+
+    def ended(program: str) -> str:
+        return record_all.Run("some", [sys.executable, "-c", program], tmp_path).end()
+
+    assert ended("input(); print('fine'); raise ValueError('first')") == "ValueError: first"
+    (tmp_path / "logs" / "some.log").unlink()
+    assert ended("raise SystemExit(3)") == "exit code 3"
     (tmp_path / "torchrun").write_text("[rank1]: torch.distributed.DistBackendError: NCCL\nother: words\n")
     assert list(record_all._errors(tmp_path / "torchrun")) == ["torch.distributed.DistBackendError: NCCL"]
