@@ -50,10 +50,20 @@ def holds(told: Story) -> None:
     for advice in told.advice:
         assert (advice.what[0] and advice.todo and advice.sure and advice.figure) or advice.form == "memory"
         assert len(advice.noun.split()) <= 5
+        assert not any(text[0].isdigit() or text.startswith("It lasts") for text in advice.why)
         for place in advice.places:
             assert place.start_ns < place.end_ns and len(place.label) <= 60
     at_most = any(part.form == "bound" and part.ns for part in told.parts)
     assert ("at most" in told.saved) == at_most
+
+
+def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
+    late, loader = story(examples.load("ddp_4ranks")).advice
+    assert late.why[0] == "Rank 2 computes longer (1.75 ms per step) than the others."
+    assert not any("of all waiting" in text for text in late.what + late.why)  # all of it: no news
+    assert any(text.startswith("Rank 2 costs ") for text in late.what[1:])
+    assert any(text.startswith("It lasts up to ") or " in one gap" in text for text in loader.what[1:])
+    assert not any("lasts up to" in text for text in loader.why)
 
 
 @pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
