@@ -165,7 +165,9 @@ def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, jo
     explorer.close()
 
 
-@pytest.mark.parametrize("job", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"])
+@pytest.mark.parametrize(
+    "job", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "recordings/resnet50_t4_gpu"]
+)
 @pytest.mark.parametrize("width", [700, 420])
 def test_it_fits_narrow_pages(page: Page, tmp_path: Path, job: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 1400})
@@ -177,7 +179,7 @@ def test_it_fits_narrow_pages(page: Page, tmp_path: Path, job: str, width: int) 
     assert len(set(lefts)) == 1  # a list
     advice, lanes = root.locator(".hta-advice").bounding_box(), root.locator(TIMELINE).bounding_box()
     assert advice and lanes and advice["y"] >= lanes["y"] + lanes["height"]
-    shot(page, f"story-{job}-{width}")
+    shot(page, f"story-{job.replace('/', '-')}-{width}")
     explorer.close()
 
 

@@ -65,7 +65,10 @@ _DOES: Final = {
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _RANK: Final = "{rank}"
 # Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
-_HOW_MUCH: Final = re.compile(r"\d|(?:That is|They take|It lasts up to|Ranks? [\d, and\u2013]+ costs?) \d")
+_HOW_MUCH: Final = re.compile(
+    r"\d(?!.* of it lies (?:after|inside|between) )"
+    r"|(?:That is|They take|It lasts up to|Ranks? [\d, and\u2013]+ costs?) \d"
+)
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MOST_STEPS: Final = 256  # of all ranks
@@ -309,8 +312,8 @@ def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
             most = max(found, key=lambda part: part.ns)
             if form == "hidden":  # all of it, though what else is saved may hold a part of it
                 return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
-            another = "another " if saved else ""
-            return f"{advice[most.finding].noun}: {another}{duration(most.ns)}{per}{end}."
+            amount = f"another {duration(most.ns)}" if saved else advice[most.finding].figure
+            return f"{advice[most.finding].noun}: {amount}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
     if saved and any(rest.values()):
         main = max(rest, key=lambda name: rest[name])
