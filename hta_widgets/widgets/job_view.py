@@ -9,6 +9,7 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.job.panel import sentence
 from hta_widgets.analysis.job.parts import job_iterations
 from hta_widgets.analysis.job.ranks import rank_costs, rank_parts
@@ -55,13 +56,14 @@ class _Costs(NamedTuple):
 class JobView(Computed):
     """All ranks of a job: a grid by stage and replica, rank by iteration, and who waits for whom.
 
-    What a rank costs the job is replayed, which takes longer than the rest and follows it.
+    What a rank costs the job is replayed, which takes longer than the rest and follows it. Above all stands
+    what the whole job could save, as in `TraceExplorer`; in one, the explorer has it.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
         selection: the `Selection` to share with other parts. All ranks are shown whichever are selected, of
             the selected iterations; rank by iteration shows all of these, too.
-        python_expression: returns the Python expression of the view's frame.
+        python_expression: returns the Python expression of the frame of a panel of an explorer.
 
     >>> view = JobView("run_17/")                                     # doctest: +SKIP
     >>> view.frame("waits")                                           # doctest: +SKIP
@@ -84,6 +86,9 @@ class JobView(Computed):
         sync=True
     )
     missing = t.Unicode(help="why it is not").tag(sync=True)
+    story: t.Dict[str, Any] = t.Dict(help="as `Story.content`; {} in an explorer and until it is there").tag(
+        sync=True
+    )
     version = t.Int(help="counts the answers: what was sent of an older one is void").tag(sync=True)
     expression = t.Unicode(help="Python expression of the view's frame").tag(sync=True)
 
@@ -96,8 +101,10 @@ class JobView(Computed):
         selection: Selection | dict[str, Any] | None = None,
         python_expression: Callable[[], str] | None = None,
     ) -> None:
+        self._alone = python_expression is None
         self._python_expression = python_expression or (lambda: f"{variable_name(self, 'view')}.frame()")
         self._replay = Latest[_Costs](self._show_costs, self._fail)
+        self._judgement = Latest[dict[str, Any]](self._show_story, self._fail)
         super().__init__(trace, selection=selection)
 
     def frame(self, picture: Picture = "ranks") -> pd.DataFrame:
@@ -121,6 +128,7 @@ class JobView(Computed):
     def close(self) -> None:
         """Close the part and stop work whose result nobody will see."""
         self._replay.close()
+        self._judgement.close()
         super().close()
 
     def _question(self) -> Scope:
@@ -146,6 +154,7 @@ class JobView(Computed):
 
     def _refresh(self, _change: Any = None) -> None:
         self._replay.cancel()
+        self._judgement.cancel()
         super()._refresh(_change)
 
     def _show_costs(self, found: _Costs) -> None:
@@ -153,8 +162,20 @@ class JobView(Computed):
             self.table, self.notable = encode(found.ranks), found.notable
             self.sentence, self.note, self.missing = found.sentence, found.note, found.missing
             self.costs = "missing" if found.missing else "known"
-            if self.status == "busy":
-                self.status = "idle"
+            if self._alone and self._parts is not None:
+                question = self._parts.scope
+                self._judgement.submit(lambda: _story(self.trace, question))
+            else:
+                self._end()
+
+    def _show_story(self, found: dict[str, Any]) -> None:
+        with UI_LOCK, self.hold_sync():
+            self.story = found
+            self._end()
+
+    def _end(self) -> None:
+        if self.status == "busy":
+            self.status = "idle"
 
     @rpc_method("cells")
     def _on_cells(self, _params: dict[str, Any]) -> tuple[dict[str, Any], Sequence[bytes]]:
@@ -215,6 +236,10 @@ def _costs(trace: Trace, parts: _Parts) -> _Costs:
     if costs is None:
         return _Costs(ranks, notable, "", "", missing)
     return _Costs(ranks, notable, sentence(costs), _of_place(costs, ranks), "")
+
+
+def _story(trace: Trace, scope: Scope) -> dict[str, Any]:
+    return story(trace, scope, cached_analysis(trace, "overview", scope)).as_dict()
 
 
 def _of_place(costs: pd.DataFrame, ranks: pd.DataFrame) -> str:

@@ -58,6 +58,7 @@ def holds(told: Story) -> None:
     for advice in told.advice:
         assert (advice.what[0] and advice.todo and advice.sure and advice.figure) or advice.form == "memory"
         assert len(advice.noun.split()) <= 5
+        assert not any(re.match(r"It lasts|\d.* lies? (?:there|in)\b", text) for text in advice.why)
         for place in advice.places:
             assert place.start_ns < place.end_ns and len(place.label) <= 60
     at_most = any(part.form == "bound" and part.ns for part in told.parts)
@@ -96,6 +97,13 @@ def one_number(trace: Trace) -> None:
             assert TIMES.findall(told.limits) == numbers
         for found in drawn.findings:
             assert found.number != at + 1 or found.label == advice.label
+def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
+    late, loader = story(examples.load("ddp_4ranks")).advice
+    assert late.why[0] == "Rank 2 computes longer (1.75 ms per step) than the others."
+    assert not any("of all waiting" in text for text in late.what + late.why)  # all of it: no news
+    assert any(text.startswith("Rank 2 costs ") for text in late.what[1:])
+    assert any(text.startswith("The longest gap is ") or " in one gap" in text for text in loader.what[1:])
+    assert not any("longest gap" in text for text in loader.why)
 
 
 @pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])

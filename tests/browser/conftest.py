@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Playwright, sync_playwright
+from playwright.sync_api import Playwright, expect, sync_playwright
 
 from tests.browser.lab import Lab, chromium_page, jupyter_lab
 from tests.support import ROOT
 
 HERE = Path(__file__).parent
+
+# What is expected comes after the kernel has answered: on a busy machine later than the usual 5 s.
+expect.set_options(timeout=20_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

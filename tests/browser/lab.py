@@ -5,6 +5,7 @@ The kernel is asked through the page itself (`Lab.kernel`): a test sees what the
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -14,10 +15,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nbformat
 import psutil
@@ -30,6 +31,8 @@ START_SECONDS = 60
 ANSWER_SECONDS = 180
 # Servers and kernels of a run that was killed end by themselves.
 ABANDONED_SECONDS = 900
+
+Answer = TypeVar("Answer")
 
 # Where the server shows a notebook in JupyterLab, and where in Notebook 7.
 LAB, NOTEBOOK_7 = "doc/tree", "notebooks"
@@ -77,6 +80,15 @@ EVALUATE = """async (expression) => {
   if (out?.status !== 'ok') throw new Error(expression + ': ' + (out?.evalue ?? reply.content.evalue));
   return out.data['text/plain'];
 }"""
+
+
+# Of JupyterLab's widget manager (ipywidgets 8.1), with plain ipywidgets, too: once the view of a widget's
+# layout is there, it posts the widget a message to resize. If the output was cleared meanwhile, the widget is
+# disposed of, and fails on the message. Nobody sees anything of it.
+MANAGERS_OWN = re.compile(
+    r"TypeError: Cannot read properties of null \(reading 'processLuminoMessage'\)\n"
+    r"\s+at \S*\.processMessage \(\S+/@jupyter-widgets/jupyterlab-manager/"
+)
 
 
 # Playwright itself waits for ever for what a page evaluates.
@@ -170,6 +182,28 @@ def open_panel(explorer: Page | Locator, label: str) -> None:
     box.press("Enter")
 
 
+def eventually(check: Callable[[], Answer], seconds: float = 20) -> Answer:
+    """What a check returns once it no longer fails: a page comes to rest some time after what changed it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
+
+
+def expect_view(timeline: Locator, start: int, end: int) -> None:
+    """Wait until the timeline has drawn this view, to a hundredth of its width."""
+
+    def drawn() -> None:
+        shown = [int(edge) for edge in (timeline.get_attribute("data-view") or "").split()]
+        assert len(shown) == 2 and max(abs(shown[0] - start), abs(shown[1] - end)) <= (end - start) / 100
+
+    eventually(drawn)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -219,8 +253,12 @@ class Lab:
     stood_still: bool = False  # and JupyterLab asks what to do about the kernel
 
     def __post_init__(self) -> None:
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("console", lambda m: self._heard(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _heard(self, error: str) -> None:
+        if not MANAGERS_OWN.match(error):
+            self.errors.append(error)
 
     def open(self, name: str, app: str = LAB, *, afresh: bool = False) -> None:
         """Open a notebook of the server's folder alone in the page, with a fresh kernel; earlier ones end.

@@ -156,8 +156,9 @@ def test_long_names_and_markup_break_nothing(lab: Lab) -> None:
     size = lab.page.viewport_size
     assert size
     lab.page.set_viewport_size({"width": 600, "height": 900})
-    lab.page.wait_for_timeout(500)
-    assert viewer.evaluate("(viewer) => viewer.scrollWidth <= viewer.clientWidth")
+    lab.page.wait_for_function(
+        "(viewer) => viewer.scrollWidth <= viewer.clientWidth", arg=viewer.element_handle()
+    )
     tall_shot(lab, "diff-viewer-names")
     lab.page.set_viewport_size(size)
     lab.expect_no_errors()

@@ -65,10 +65,11 @@ def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
     sidebar = lab.page.locator("#jp-right-stack .hta-explorer")
     expect(sidebar.locator(".hta-story h2")).to_be_visible()
     expect(sidebar.locator(".hta-timeline")).to_have_count(1)
-    lab.page.wait_for_timeout(1000)
+    lab.page.wait_for_function(
+        "(el) => 360 < el.clientWidth && el.clientWidth <= 420 && el.scrollWidth <= el.clientWidth",
+        arg=sidebar.element_handle(),
+    )
     lab.shot("sidebar")
-    width, inner = sidebar.evaluate("(el) => [el.clientWidth, el.scrollWidth]")
-    assert 360 < width <= 420 and inner <= width
     sidebar.locator(".hta-rank-grid button").nth(1).click()
     lab.expect_kernel("explorer.selection.ranks", (1,))
     sidebar.locator("button.hta-seg").first.click()

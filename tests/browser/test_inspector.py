@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from hta_widgets import examples
 from tests.browser.hostile import MARKUP, hostile_copy
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.lab import TIMELINE, Lab, eventually, expect_view
 from tests.browser.test_timeline import GUTTER
 
 pytestmark = pytest.mark.browser
@@ -42,7 +42,10 @@ def click(lab: Lab, start: int, end: int) -> None:
     width = end - start
     lab.page.locator("[data-ready=true]").first.wait_for(timeout=30_000)
     lab.kernel(f"setattr(timeline, 'view', ({start - width}, {end + width}))")
-    box = lab.page.locator(TIMELINE).first.bounding_box()
+    lanes = lab.page.locator(TIMELINE).first
+    expect_view(lanes, start - width, end + width)
+    lanes.hover()  # which waits until it stands where it stays
+    box = lanes.bounding_box()
     assert box is not None
     at = box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
     tip = lab.page.locator(".hta-timeline-tip")
@@ -128,9 +131,13 @@ def test_empty_ground_selects_the_gap_and_not_the_window(lab: Lab, inspector: Lo
         "(inspector.by, inspector.status, inspector.content['kind'])", ("class", "idle", "area")
     )
     inspector.get_by_role("button", name="count").click()
-    cells = inspector.locator("td[data-column=count]").all_inner_texts()
-    counts = [int(cell.replace(",", "")) for cell in cells]
-    assert counts == sorted(counts, reverse=True) and len(counts) > 2
+
+    def sorts() -> None:
+        cells = inspector.locator("td[data-column=count]").all_inner_texts()
+        counts = [int(cell.replace(",", "")) for cell in cells]
+        assert counts == sorted(counts, reverse=True) and len(counts) > 2
+
+    eventually(sorts)
     lab.shot("inspector-area")
     lab.expect_no_errors()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
+from hta_widgets import examples
 from tests.browser.axe import serious_violations
 from tests.browser.lab import TIMELINE, Lab, open_panel
 from tests.job.many_ranks import write_job
@@ -61,6 +62,22 @@ def test_it_names_the_slow_rank(lab: Lab, tmp_path: Path, ranks: int) -> None:
         lab.expect_no_errors()
     finally:
         lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_alone_it_has_the_headline_the_bar_and_advice(lab: Lab) -> None:
+    lab.open_code(VIEW.format(path=str(examples.path("ddp_4ranks"))), name="job.ipynb")
+    view = lab.page.locator(".hta-job")
+    expect(view).to_have_attribute("aria-busy", "false", timeout=120_000)
+    expect(view.locator(".hta-story h2")).to_have_text(ast.literal_eval(lab.kernel("view.story['headline']")))
+    segment = view.get_by_role("button", name="Finding 1: Rank 2 is late")
+    segment.click()
+    expect(segment).to_have_attribute("aria-pressed", "true")
+    advice = view.locator(".hta-advice")
+    expect(advice).to_contain_text("Rank 2 computes longer")
+    assert not serious_violations(view)
+    segment.click()
+    expect(advice).to_have_count(0)
+    lab.expect_no_errors()
 
 
 def test_brushes_select_ranks_and_iterations(lab: Lab, tmp_path: Path) -> None:

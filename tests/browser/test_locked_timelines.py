@@ -5,8 +5,8 @@ import json
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.comparison import EXAMPLES, moved, open_viewer, views
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.comparison import EXAMPLES, VIEWS, moved, open_viewer, views
+from tests.browser.lab import TIMELINE, Lab, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -78,9 +78,9 @@ def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
     rest = views(lab)
     first.focus()
     page.keyboard.press("Shift+D")
-    page.wait_for_timeout(500)
-    after = views(lab)
-    assert after[0] != rest[0] and after[1] == rest[1]
+    lab.expect_kernel(f"{VIEWS}[0] != {rest[0]}", value=True)
+    page.wait_for_timeout(500)  # in which the other would move
+    assert views(lab)[1] == rest[1]
     lab.expect_no_errors()
 
 
@@ -136,12 +136,25 @@ def test_very_large_timelines_are_locked_too(lab: Lab, align: str) -> None:
     panned = moved(lab, page, zoomed)
     assert panned[0][0] > zoomed[0][0] and panned[1][0] > zoomed[1][0]
     # both got the slices of where they went, and light up a line
-    page.wait_for_timeout(500)
-    assert all(timeline.locator("canvas").first.evaluate(INK) > 1000 for timeline in (first, second))
+    for timeline in (first, second):
+        page.wait_for_function(
+            f"(canvas) => ({INK})(canvas) > 1000", arg=timeline.locator("canvas").first.element_handle()
+        )
     viewer.locator(".hta-panel[data-kind=diff] tbody tr", has_text="gemm").first.click()
     expect(viewer.locator(".hta-timeline-matches [role=status]")).to_contain_text(["matches", "matches"])
     lab.shot(f"diff-viewer-kernel-{align}")
     lab.expect_no_errors()
+
+
+def all_in_sight(lab: Lab, runs: tuple[str, ...]) -> list[list[int]]:
+    """The views, which show all of each run."""
+    shown = views(lab)
+    for (start, end), run in zip(shown, runs, strict=True):
+        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
+        spare = (last - first) / 50  # a scrollbar that comes late
+        assert start <= first + spare, run
+        assert last - spare <= end, run
+    return shown
 
 
 def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab) -> None:
@@ -154,11 +167,7 @@ def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab) -> None:
     )
     viewer = lab.page.locator(".hta-diff")
     expect(viewer.locator(TIMELINE)).to_have_count(2, timeout=60_000)
-    lab.page.wait_for_timeout(1000)
-    for (start, end), run in zip(views(lab), ("gpt2_ddp", "gpt2_fsdp_full_shard"), strict=True):
-        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
-        spare = (last - first) / 50  # a scrollbar that comes late
-        assert start <= first + spare and last - spare <= end
+    eventually(lambda: all_in_sight(lab, ("gpt2_ddp", "gpt2_fsdp_full_shard")))
     # another selection of one run pairs other steps, and says so to the browser at once
     before = views(lab)
     lab.kernel("setattr(one, 'iterations', (12,))")
@@ -176,15 +185,12 @@ def test_all_of_runs_with_longer_and_shorter_steps_is_in_sight(lab: Lab) -> None
     """Step stands below step, at one scale: the longer runs reach beyond the shorter one on both sides."""
     names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard")
     open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
-    lab.page.wait_for_timeout(1000)
-    shown = views(lab)
-    for (start, end), run in zip(shown, names, strict=True):
-        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
-        spare = (last - first) / 50  # a scrollbar that comes late
-        assert start <= first + spare, run
-        assert last - spare <= end, run
-    widths = [end - start for start, end in shown]
-    assert max(widths) - min(widths) < max(widths) / 50
+
+    def at_one_scale() -> None:
+        widths = [end - start for start, end in all_in_sight(lab, names)]
+        assert max(widths) - min(widths) < max(widths) / 50
+
+    eventually(at_one_scale)
 
 
 # Every view that Python hears of; what corresponds is told late, as on a busy machine.

@@ -49,15 +49,15 @@ class Reader:
     def expect_quiet(self) -> None:
         assert not self.troubles, "\n".join(self.troubles)
 
-    def drawn_colours(self) -> int:
-        """How many colours the timeline's first canvas shows."""
-        count: int = self.page.locator(f"{TIMELINE} canvas").first.evaluate(
-            """canvas => {
+    def expect_colours(self, fewer: int) -> None:
+        """Wait until the timeline's first canvas shows more colours than that."""
+        self.page.wait_for_function(
+            """([canvas, fewer]) => {
               const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-              return new Set(new Uint32Array(data.buffer)).size;
-            }"""
+              return new Set(new Uint32Array(data.buffer)).size > fewer;
+            }""",
+            arg=[self.page.locator(f"{TIMELINE} canvas").first.element_handle(), fewer],
         )
-        return count
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,7 @@ def test_report_shows_the_explorers_figures(reader: Reader, tmp_path: Path, job:
     reader.open(explorer.to_html(tmp_path / "report.html"))
     page = reader.page
     expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
-    page.wait_for_timeout(300)
-    assert reader.drawn_colours() > 8
+    reader.expect_colours(8)
     for kind in PANELS[:2]:
         panel = page.locator(f".hta-panel[data-kind={kind}]")
         panel.locator("summary").first.click()
@@ -153,7 +152,7 @@ def test_timeline_too_large_to_save_whole_is_an_overview(
     timeline = page.locator(TIMELINE)
     expect(timeline).to_be_visible(timeout=30_000)
     expect(page.locator(".hta-report")).to_contain_text("too many for a report")
-    assert reader.drawn_colours() > 8
+    reader.expect_colours(8)
     # zoom, and ask for what is not there: nothing breaks
     timeline.hover()
     page.keyboard.down("Control")
@@ -162,7 +161,7 @@ def test_timeline_too_large_to_save_whole_is_an_overview(
     timeline.click()
     page.keyboard.press("n")
     page.wait_for_timeout(500)
-    assert reader.drawn_colours() > 2
+    reader.expect_colours(2)
     reader.expect_quiet()
 
 
@@ -189,11 +188,10 @@ def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
     expect(page.locator(".hta-timeline-matches [role=status]")).to_contain_text(["no matches", "matches"])
     # the timelines still move as one, by steps
     page.locator(TIMELINE).first.focus()
-    before = page.locator(TIMELINE).nth(1).screenshot()
+    before = page.locator(TIMELINE).nth(1).get_attribute("data-view") or ""
     for key in "wwd":
         page.keyboard.press(key)
-    page.wait_for_timeout(400)
-    assert page.locator(TIMELINE).nth(1).screenshot() != before
+    expect(page.locator(TIMELINE).nth(1)).not_to_have_attribute("data-view", before)
     page.keyboard.press("?")
     expect(page.locator("dialog h4")).to_have_text(["Everywhere", "Timeline"])
     page.keyboard.press("Escape")
@@ -201,8 +199,7 @@ def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
     size = page.viewport_size
     assert size
     page.set_viewport_size({"width": 500, "height": 900})
-    page.wait_for_timeout(300)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
     page.set_viewport_size(size)
     reader.expect_quiet()
     viewer.close()

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, expect
 
 from hta_widgets.formatting import duration
 from tests.browser.axe import serious_violations
-from tests.browser.lab import TIMELINE, Lab, open_panel
+from tests.browser.lab import TIMELINE, Lab, eventually, open_panel
 
 pytestmark = pytest.mark.browser
 
@@ -72,7 +72,7 @@ def test_two_clicks_say_which_step_which_rank_and_why(day: Lab, root: Locator) -
         "The GPU computes 1.78 ms more and spends 1.81 ms less in exposed communication."
     )
     expect(panel.locator("[aria-selected=true]")).to_have_count(2)
-    assert not day.page.evaluate(WIDE)
+    day.page.wait_for_function(f"() => ({WIDE})().length === 0")
     for dark in (False, True):
         day.use_theme(dark=dark)
         day.shot(f"steps-{'dark' if dark else 'light'}", panel)
@@ -104,10 +104,13 @@ def test_steps_by_keyboard_and_by_duration(day: Lab, root: Locator) -> None:
 def comes_to_the_top(day: Lab, root: Locator, kind: str) -> None:
     """The heading of the panel has the focus, right below the scope line, which is at the top itself."""
     expect(root.locator(f".hta-panel[data-kind={kind}] h3").first).to_be_focused()
-    day.page.wait_for_timeout(500)
-    line, heading = day.page.evaluate(BELOW, kind)
-    assert abs(line) <= 1, kind
-    assert 0 <= heading <= 16, kind
+
+    def stands() -> None:
+        line, heading = day.page.evaluate(BELOW, kind)
+        assert abs(line) <= 1, kind
+        assert 0 <= heading <= 16, kind
+
+    eventually(stands)
 
 
 @pytest.mark.parametrize("way", ["launcher", "finding", "bar", "checks"])
@@ -135,10 +138,14 @@ def test_panels_side_by_side_have_headers_of_a_line_and_begin_at_the_same_height
     bodies = root.locator(".hta-panel .hta-head + *")
     expect(headers).to_have_count(2)
     expect(root.locator(".hta-panel svg.hta-bars")).to_have_count(2)
-    boxes = [header.bounding_box() for header in headers.all()]
-    assert [box["height"] for box in boxes if box] == [40, 40]
-    assert len({box["y"] for box in boxes if box}) == 1
-    assert len({body.bounding_box()["y"] for body in bodies.all()}) == 1  # type: ignore[index]
+
+    def side_by_side() -> None:
+        boxes = [header.bounding_box() for header in headers.all()]
+        assert [box["height"] for box in boxes if box] == [40, 40]
+        assert len({box["y"] for box in boxes if box}) == 1
+        assert len({body.bounding_box()["y"] for body in bodies.all()}) == 1  # type: ignore[index]
+
+    eventually(side_by_side)
     cut = "(bars) => bars.filter((bar) => bar.querySelector('h3').scrollWidth > bar.clientWidth).length"
     assert headers.evaluate_all(cut) == 0
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from hta_widgets.formatting import duration
 from tests.browser.comparison import open_viewer
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.lab import TIMELINE, Lab, expect_view
 from tests.browser.test_steps import comes_to_the_top
 from tests.browser.test_timeline import GUTTER
 
@@ -66,7 +66,8 @@ class User:
     def at(self, start: int, end: int) -> tuple[float, float]:
         """Where a time is on the first stream, once the timeline shows it and as much on either side."""
         self.lab.kernel(f"setattr(timeline, 'view', ({2 * start - end}, {2 * end - start}))")
-        self.lab.page.wait_for_timeout(200)  # the view arrives and is drawn
+        expect_view(self.lanes, 2 * start - end, 2 * end - start)
+        self.lanes.hover()  # which waits until it stands where it stays
         box = self.lanes.bounding_box()
         assert box is not None
         return box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
@@ -228,7 +229,7 @@ def test_why_a_step_is_slow(user: User) -> None:
     expect(beside.locator("h3")).to_contain_text(f"Step {second} is {duration(abs(parts[-1]))}")
     expect(beside.locator("h3")).to_be_in_viewport(ratio=1)
     expect(beside.locator(".hta-difference > p").first).to_contain_text("The GPU ")
-    assert beside.evaluate("(el) => el.scrollWidth <= el.clientWidth")
+    user.lab.page.wait_for_function("(el) => el.scrollWidth <= el.clientWidth", arg=beside.element_handle())
     user.lab.shot("task-two-steps")
 
 
@@ -305,6 +306,7 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     inspector = user.root.locator("[data-area=inspector]")
     user.lab.kernel("setattr(selection, 'focus', (0, int(work['event_id'].iloc[0])))")
     expect(edge).to_be_visible()
+    edge.hover(position={"x": 4, "y": 200})  # once the page has come to rest
     before = inspector.bounding_box()
     at = edge.bounding_box()
     assert before is not None and at is not None
@@ -314,6 +316,7 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     user.lab.page.mouse.up()
     expect(edge).to_have_attribute("aria-valuenow", "420")
     edge.press("ArrowRight")
+    expect(edge).to_have_attribute("aria-valuenow", "396")
     after = inspector.bounding_box()
     assert after is not None and round(after["width"] - before["width"]) == 76
     kept = "Object.entries(localStorage).find(([key]) => key.includes('inspector-width'))"
@@ -363,7 +366,8 @@ def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
     lanes = viewer.locator(TIMELINE).first
     lanes.scroll_into_view_if_needed()
     lab.kernel(f"setattr(scrubber, 'view', ({2 * start - end}, {2 * end - start}))")
-    lab.page.wait_for_timeout(300)
+    expect_view(lanes, 2 * start - end, 2 * end - start)
+    lanes.hover()  # which waits until it stands where it stays
     box = lanes.bounding_box()
     assert box is not None
     lab.page.mouse.click(

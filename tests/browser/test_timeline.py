@@ -7,7 +7,7 @@ from ast import literal_eval
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.lab import TIMELINE, Lab, eventually, expect_view
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.browser
@@ -46,13 +46,36 @@ def view(lab: Lab) -> tuple[int, int]:
 def show(lab: Lab, timeline: Locator, start: int, end: int) -> None:
     """Set the view in the kernel and wait until the browser has drawn it."""
     view(lab)
-    picture = "el => el.querySelector('.hta-timeline-lanes').toDataURL()"
-    before = timeline.evaluate(picture)
     lab.kernel(f"setattr(timeline, 'view', ({start}, {end}))")
-    deadline = time.monotonic() + 10
-    while timeline.evaluate(picture) == before:
-        assert time.monotonic() < deadline, "the view did not move"
-        time.sleep(0.05)
+    expect_view(timeline, start, end)
+
+
+# The pictures of lanes and of marks.
+LANES_DRAWN = "(el) => el.querySelector('.hta-timeline-lanes').toDataURL()"
+MARKS_DRAWN = "(el) => el.querySelector('.hta-timeline-marks').toDataURL()"
+
+
+def expect_other(timeline: Locator, picture: str, before: str) -> None:
+    timeline.page.wait_for_function(
+        f"([el, before]) => ({picture})(el) !== before", arg=[timeline.element_handle(), before]
+    )
+
+
+def expect_colours(timeline: Locator, least: float, most: float) -> None:
+    """Wait until the lanes show so many saturated pixels."""
+
+    def within() -> None:
+        assert least <= colours(timeline) < most
+
+    eventually(within)
+
+
+def expect_width(gutter: Locator, pixels: int) -> None:
+    def wide() -> None:
+        box = gutter.bounding_box()
+        assert box and box["width"] == pixels
+
+    eventually(wide)
 
 
 def focused_name(lab: Lab) -> str:
@@ -94,7 +117,7 @@ def test_search_lights_up_and_is_stepped_through(lab: Lab, mode: str) -> None:
     count = literal_eval(lab.kernel("int(trace.events()['name'].str.contains('addmm', case=False).sum())"))
     assert count > 2
     expect(bar(lab)).to_contain_text(f"{count:,} matches")
-    assert 0 < colours(timeline) < before / 2
+    expect_colours(timeline, 1, before / 2)
     lab.shot(f"timeline-search-{mode}")
 
     timeline.focus()
@@ -168,7 +191,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     lab.expect_kernel("timeline.critical_path", True)
     message = bar(lab).locator(".hta-timeline-path")
     expect(message).to_contain_text("The path leads through", timeout=30_000)
-    assert colours(timeline) < before
+    expect_colours(timeline, 0, before)
     lab.shot("timeline-path")
 
     # the longest segment: in view, under the pointer
@@ -300,32 +323,31 @@ def test_the_gutter_is_widened_and_remembered_and_ranks_stay_named(lab: Lab) -> 
     timeline = open_timeline(lab, "hta/trace_diff/control", ", height=260")
     edge = timeline.get_by_role("separator", name="Width of the lanes' names")
     gutter = timeline.locator(".hta-timeline-gutter")
-    assert gutter.bounding_box()["width"] == GUTTER
+    expect_width(gutter, GUTTER)
     box = edge.bounding_box()
     lab.page.mouse.move(box["x"] + 3, box["y"] + 150)
     lab.page.mouse.down()
     lab.page.mouse.move(box["x"] + 63, box["y"] + 150, steps=3)
     lab.page.mouse.up()
-    assert gutter.bounding_box()["width"] == GUTTER + 60
+    expect_width(gutter, GUTTER + 60)
     lab.kernel("setattr(timeline, 'counters', [])")
     lab.expect_kernel("(selection.window, timeline.pinned)", (None, []))  # no brush, no pin
     edge.focus()
     lab.page.keyboard.press("ArrowLeft")
-    assert gutter.bounding_box()["width"] == GUTTER + 60 - 24
+    expect_width(gutter, GUTTER + 60 - 24)
     lab.run_all()
     expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    assert gutter.bounding_box()["width"] == GUTTER + 36
+    expect_width(gutter, GUTTER + 36)
     edge.dblclick(position={"x": 3, "y": 200})
-    assert gutter.bounding_box()["width"] == GUTTER
+    expect_width(gutter, GUTTER)
     # the rank's header stays while its lanes scroll by: a click on it still folds them
     timeline.focus()
     for _ in range(2):
         lab.page.keyboard.press("PageDown")
-    picture = "el => el.querySelector('.hta-timeline-lanes').toDataURL()"
-    before = timeline.evaluate(picture)
+    lab.page.wait_for_timeout(300)  # the scrolling is drawn
+    before = timeline.evaluate(LANES_DRAWN)
     timeline.click(position={"x": 60, "y": LANES - 28})
-    lab.page.wait_for_timeout(300)
-    assert timeline.evaluate(picture) != before
+    expect_other(timeline, LANES_DRAWN, before)
     lab.expect_kernel("timeline.pinned", [])
     lab.expect_no_errors()
 
@@ -495,11 +517,9 @@ def test_flags_with_notes(lab: Lab) -> None:
 
     # what Python sets is drawn; a name stays text, and a click on the flag shows it
     second, text = round(start + 0.8 * (end - start)), "<img src=x onerror=alert(1)>"
-    before = timeline.evaluate("el => el.querySelector('.hta-timeline-marks').toDataURL()")
+    before = timeline.evaluate(MARKS_DRAWN)
     lab.kernel(f"setattr(selection, 'flags', [*selection.flags, ({second}, {text!r})])")
-    lab.page.wait_for_function(
-        "(before) => document.querySelector('.hta-timeline-marks').toDataURL() !== before", arg=before
-    )
+    expect_other(timeline, MARKS_DRAWN, before)
     timeline.click(position={"x": at(0.8), "y": 75})
     expect(note).to_have_value(text)
     lab.shot("timeline-flags")
@@ -628,15 +648,14 @@ def test_a_focused_collective_shows_who_waits_for_whom(lab: Lab) -> None:
     lab.kernel("setattr(timeline, 'focus', (0, int(longest['event_id'])))")
     line = lab.page.locator(".hta-timeline-focus")
     expect(line).to_contain_text(re.compile(r"waits 1\.\d+ ms for rank 2"))
-    marks = timeline.locator(".hta-timeline-marks")
-    with_arrows = marks.evaluate("el => el.toDataURL()")
+    with_arrows = timeline.evaluate(MARKS_DRAWN)
     # to the rank that all wait for: a click on its name in the inspector does the same
     lab.kernel(
         "setattr(timeline, 'focus', (2, int(collectives(trace).query("
         "f'rank == 2 and match == {longest[\"match\"]}')['event_id'].iloc[0])))"
     )
     expect(line).to_contain_text(re.compile(r"3 ranks wait for this one, up to 1\.\d+ ms"))
-    assert marks.evaluate("el => el.toDataURL()") != with_arrows
+    expect_other(timeline, MARKS_DRAWN, with_arrows)
     lab.expect_no_errors()
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import JobView, Selection, Trace, TraceExplorer, analysis, examples
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.job.panel import sentence
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets import job_codec, job_view
@@ -56,6 +57,17 @@ def test_it_says_what_slowdown_says(view: JobView, eight: Trace) -> None:
     assert view._runtime is runtime(JOB_BUNDLE) is not runtime()
     assert runtime(JOB_BUNDLE)._esm == bundle(JOB_BUNDLE)
     assert repr(view) == "JobView(8 ranks, 4 iterations)"
+
+
+def test_alone_it_tells_the_story_and_in_an_explorer_not_again(view: JobView, eight: Trace) -> None:
+    assert view.story == story(eight).as_dict()
+    assert view.story["headline"]
+    view.iterations = [1, 2]
+    settle([view])
+    assert view.story == story(eight, Scope(iterations=(1, 2))).as_dict()
+    panel = JobView(eight, python_expression=lambda: "explorer.frame('job')")
+    settle([panel])
+    assert (panel.status, panel.costs, panel.story) == ("idle", "known", {})
 
 
 def test_pictures_come_before_the_replay(eight: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

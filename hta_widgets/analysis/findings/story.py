@@ -67,6 +67,12 @@ _DOES: Final = {
 }
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _RANK: Final = "{rank}"
+# Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
+_HOW_MUCH: Final = re.compile(
+    r"\d(?!.* of it lies (?:after|inside|between) )"
+    r"|(?:That is|They take|It lasts up to|The longest gap is|Ranks? [\d, and\u2013]+ costs?) \d"
+)
+_NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MOST_STEPS: Final = 256  # of all ranks
 
@@ -79,7 +85,8 @@ class Advice:
         topic: of its rule. noun: its name in three words. cause_words: in a headline. title: a heading.
         form: as in `Part`; "memory" of what takes no time.
         figure: what it saves or costs, as a text; label: the same with how it is known.
-        what, why, todo: sentences. sure: how its saving is known. wrong_if, risk, needs: as in `overview`.
+        what, why, todo: sentences; `what` has all that tell how much it is.
+        sure: how its saving is known. wrong_if, risk, needs: as in `overview`.
         own: what its change saves alone, where that is not what it saves on top of those before; or "".
         kind: the analysis that shows it. edits: what was replayed.
         lost_as: the class of the time.
@@ -374,9 +381,10 @@ def _advice(
     )
     rule = BY_TOPIC.get(row["topic"])
     label = (rule and _of_rank(rule.label, row)) or title(row)
-    what, *why = _sentences(str(row["text"]))
+    first, *more = _sentences(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
-    why += [_sentences(str(text))[0] for text in inner["text"]]
+    more += [_sentences(str(text))[0] for text in inner["text"]]
+    what = [first, *(text for text in more if _HOW_MUCH.match(text) and not _NO_NEWS.match(text))]
     places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
@@ -390,8 +398,8 @@ def _advice(
         form=form,
         figure=figure,
         label=said,
-        what=[what],
-        why=why,
+        what=what,
+        why=[text for text in more if not _HOW_MUCH.match(text)],
         todo=str(row["suggestion"]),
         sure=_sure(trace, scope, inputs, whole, part, row, form),
         wrong_if=capitalised(str(row["wrong_if"])),

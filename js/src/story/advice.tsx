@@ -36,6 +36,7 @@ function Nothing({ story, open }: AdviceProps) {
   return (
     <>
       <h3>{checked ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
+      {story.trust && <p>{story.trust}</p>}
       {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
       {story.unknown.map(({ name, remedy }) => (
         <p key={name}>

@@ -86,7 +86,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
               }}
               onKeyDown={(event) => move(event, number)}
             >
-              {share * width >= 24 && <span class="hta-number">{part.finding + 1}</span>}
+              {share * width >= 32 && <span class="hta-number">{part.finding + 1}</span>}
             </button>
           );
         })}

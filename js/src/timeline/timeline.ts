@@ -136,7 +136,10 @@ export class Timeline {
         gutter: () => this.place.gutter,
         shownInGutter: () => [this.layout, this.#lanes.scroll],
         drawGutter: (context, palette) => picture.drawGutter(context, this.#scene(), palette),
-        drawLanes: (context, palette) => picture.drawLanes(context, this.#scene(), palette),
+        drawLanes: (context, palette) => {
+          el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`; // what a reader sees now
+          picture.drawLanes(context, this.#scene(), palette);
+        },
         marked: () => hasMarks(this.#marks()),
         drawMarks: (context, palette) =>
           drawOverlay(context, this.place, this.layout, this.#marks(), palette),
@@ -219,8 +222,7 @@ export class Timeline {
       this.scrollBy(-this.#lanes.scroll);
       this.el.dataset.place = place.span.join(" ");
       this.el.dataset.ranks = shown.join(" ");
-      this.#tellView();
-    } else for (const name of ["place", "ranks", "cause", "view"]) delete this.el.dataset[name];
+    } else for (const name of ["place", "ranks", "cause"]) delete this.el.dataset[name];
     this.#stage.invalidate();
   }
 
@@ -235,11 +237,6 @@ export class Timeline {
       if (slice?.start === start && slice.dur === end - start) return slice;
     }
     return null;
-  }
-
-  /** What is visible around a marked place, for whoever reads the page. */
-  #tellView(): void {
-    if (this.#place) this.el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`;
   }
 
   #shownCause(): Extent | null {
@@ -578,7 +575,6 @@ export class Timeline {
   #show(next: View, following: boolean): void {
     if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
     this.view = next;
-    this.#tellView();
     this.listeners.view(next, following);
     this.#moved();
   }

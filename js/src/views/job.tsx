@@ -17,9 +17,13 @@ import { Waits } from "../job/waits";
 import { trait, type View } from "../model";
 import { onAbort } from "../page";
 import { Rpc } from "../rpc";
-import { draw } from "../shared";
+import { adoptStyles, draw } from "../shared";
 import { type Evidence, SHOW } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
+import { AdviceColumn } from "../story/advice";
+import { Bar } from "../story/bar";
+import type { Story } from "../story/story";
+import css from "../story/story.css";
 
 const BESIDE = 980; // px: from this width on, pictures stand side by side
 const GAP = 32;
@@ -33,6 +37,7 @@ const ORDERS = [
 type Costs = "busy" | "known" | "missing";
 
 export const job: View = ({ model, el, signal }) => {
+  adoptStyles(el, "story", css);
   const rpc = new Rpc(model, signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
@@ -50,6 +55,8 @@ export const job: View = ({ model, el, signal }) => {
   );
   const version = trait<number>(model, "version", signal);
   const expression = trait<string>(model, "expression", signal);
+  const story = trait<Partial<Story>>(model, "story", signal);
+  const finding = makeSignal(-1);
   const selected = trait<number[]>(model, "ranks", signal);
   const iterations = trait<number[]>(model, "iterations", signal);
 
@@ -119,6 +126,42 @@ export const job: View = ({ model, el, signal }) => {
           zoomed.value = bin.ranks;
         }
       : null;
+
+  /** What the whole job could save, and what the finding advises that was clicked. */
+  function Whole() {
+    const content = story.value as Story | undefined;
+    if (!content?.headline) return null; // in an explorer, or saved before there was one
+    // without a timeline there is no place to show, and without an explorer no panel to open
+    const advice = content.advice.map((one) => ({ ...one, places: [], kind: "" }));
+    const toggle = (at: number) => {
+      finding.value = finding.value === at ? -1 : at;
+    };
+    return (
+      <div class="hta-job-whole">
+        <section class="hta-story" aria-label="Findings">
+          <div class="hta-story-body">
+            <h2>{content.headline}</h2>
+            {content.limits && <p class="hta-muted">{content.limits}</p>}
+            {content.trust && <p class="hta-trust">{content.trust}</p>}
+            {content.parts.length > 0 && <Bar story={content} shown={finding} toggle={toggle} />}
+          </div>
+        </section>
+        {advice[finding.value] && (
+          <div class="hta-job-advice">
+            <AdviceColumn
+              story={{ ...content, advice }}
+              shown={finding}
+              place={makeSignal(0)}
+              step={() => {}}
+              toggle={toggle}
+              attempt={null}
+              open={() => {}}
+            />
+          </div>
+        )}
+      </div>
+    );
+  }
 
   function Grouped() {
     const of = measure.value;
@@ -259,6 +302,7 @@ export const job: View = ({ model, el, signal }) => {
         )}
         {known && (
           <>
+            <Whole />
             <p class="hta-job-sentence" aria-live="polite">
               {answer.value.sentence ? (
                 <Headline text={answer.value.sentence} />
