@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
-from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.pause_rules import without_pauses
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import (
@@ -199,47 +199,19 @@ _CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
 _MAY_LIE_IN_GRAPHS = (_BETWEEN, _WAIT)
 
 
-def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
-    """The ranks that a loss is about: the one that stands out, else all."""
-    share = lost / frame["window_ns"]
-    worst = share.to_numpy().argmax()
-    most = float(share.iloc[worst])
-    if len(frame) > 1 and most >= ALONE * (float(share.sum()) - most) / (len(frame) - 1):
-        return frame.iloc[[int(worst)]]
-    return frame
-
-
-def shares_of(frame: pd.DataFrame, lost: pd.Series) -> dict[int, float]:
-    """What is lost on each of several ranks, in % of its time."""
-    if len(frame) < 2:
-        return {}
-    shares = 100.0 * lost.to_numpy(np.float64) / frame["window_ns"].to_numpy(np.float64)
-    return dict(zip(frame["rank"].tolist(), shares.tolist(), strict=True))
-
-
 def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
-        frame = inputs.idle
-        lost = frame[f"{cause.cause}_ns"]
-        if not lost.any():
+        loss = lost_on(inputs.idle, f"{cause.cause}_ns")
+        if loss is None or not severity_of(loss.share_pct):
             return None
-        about = concerned(frame, lost)
-        lost = lost[about.index]
-        cost = int(lost.sum()) // len(about)
-        whole = int(about["window_ns"].sum())
-        share = 100.0 * int(lost.sum()) / whole
-        if not severity_of(share):
-            return None
-        ranks = about["rank"].tolist()
-        worst = int(ranks[int(lost.to_numpy().argmax())])
-        alone = len(about) < len(frame)
-        late = int(about["host_busy_ns"].sum())
-        arriving = int(about["launch_latency_ns"].sum())
+        ranks, worst, share = loss.ranks, loss.worst, loss.share_pct
+        late = int(loss.rows["host_busy_ns"].sum())
+        arriving = int(loss.rows["launch_latency_ns"].sum())
         follows = NOTHING_SAID
-        if arriving < late and severity_of(100.0 * late / whole):
+        if arriving < late and severity_of(loss.share_of(late)):
             if cause is _LAUNCH:  # what is launched late also takes its time to arrive
                 return None
-            part = 100.0 * arriving / whole
+            part = loss.share_of(arriving)
             if cause is _HOST and severity_of(part):
                 follows = say(
                     ". Its launches take another {share} to arrive",
@@ -251,9 +223,9 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
         where = _where(inputs, worst, cause)
         text = say(
             "{who} idle {lost} {reason}{where}{follows}.",
-            who=idle_device(frame, worst if alone else None, cause.cause),
+            who=_idle_device(loss, cause.cause),
             lost=inputs.time_lost(
-                "idle_by_cause", share, cost, ranks, cause=cause.cause,
+                "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
                 apart_ns=apart_ns(inputs, ranks, cause.cause),
             ),
             reason=cause.reason,
@@ -261,17 +233,15 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             follows=follows,
         )  # fmt: skip
         return Finding(
-            cost,
+            loss.cost_ns,
             share,
             text,
             cause.advise(inputs, where),
             "idle_breakdown",
-            Evidence(
-                rank=worst if alone else None, event_rank=worst, event_id=where.shown_by, span=where.gap
-            ),
-            share_of=shares_of(about, lost),
+            Evidence(rank=loss.alone, event_rank=worst, event_id=where.shown_by, span=where.gap),
+            share_of=loss.shares,
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
-            explains=worst if alone else None,
+            explains=loss.alone,
             change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
@@ -284,11 +254,12 @@ def _graphs_already(where: Where) -> str:
     return "the program replays graphs already; what more of them would save is not simulated"
 
 
-def idle_device(frame: pd.DataFrame, rank: int | None, cause: str) -> Said:
+def _idle_device(loss: Loss, cause: str) -> Said:
     """`The device is`, `The device of rank 3 is`, where that stands out, or `The devices are`."""
-    if rank is None or len(frame) == 1:
-        return "The device is" if len(frame) == 1 else "The devices are"
-    return say("The device of {rank} is", rank=Claim("most_idle", (rank,), "ranks", about={"cause": cause}))
+    if loss.alone is None:
+        return "The device is" if loss.among == 1 else "The devices are"
+    rank = Claim("most_idle", (loss.alone,), "ranks", about={"cause": cause})
+    return say("The device of {rank} is", rank=rank)
 
 
 def idle_of(inputs: Inputs, rank: int, cause: str) -> Intervals:
@@ -391,12 +362,8 @@ def _pauses(inputs: Inputs, rank: int) -> list[Edit]:
 
 def _launches_on_time(inputs: Inputs) -> bool:
     """Whether the finding of a late host leaves anything to say of launches on their way."""
-    frame = inputs.idle
-    lost = frame["host_busy_ns"]
-    if not lost.any():
-        return True
-    about = concerned(frame, lost)
-    return not severity_of(100.0 * int(lost[about.index].sum()) / int(about["window_ns"].sum()))
+    late = lost_on(inputs.idle, "host_busy_ns")
+    return late is None or not severity_of(late.share_pct)
 
 
 RULES = (

@@ -12,8 +12,8 @@ from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, Value, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import callers_text
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
-from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
 from hta_widgets.arrays import Int64
@@ -123,32 +123,23 @@ def shorter(
 
     None: less than is worth reporting. `abstain` raises what is missing to tell so of a rank.
     """
-    frame = inputs.temporal
+    ranks = inputs.temporal["rank"].tolist()
     if abstain is not None:
-        for rank in frame["rank"].tolist():
+        for rank in ranks:
             inputs.of(rank, abstain)
-    if frame.empty:
+    parts = {rank: inputs.of(rank, _of_rank, find) for rank in ranks}
+    loss = lost_on(inputs.temporal, {rank: lost for rank, (_, _, lost) in parts.items()})
+    if loss is None or loss.share_pct < NOTE_PCT:
         return None
-    parts = {rank: inputs.of(rank, _of_rank, find) for rank in frame["rank"].tolist()}
-    lost = frame["rank"].map(lambda rank: parts[rank][2])
-    if not (lost > 0).any():
-        return None
-    about = concerned(frame, lost)
-    ranks = about["rank"].tolist()
-    whole, lost = int(about["window_ns"].sum()), lost[about.index]
-    lost_pct = 100.0 * float(lost.sum()) / whole
-    if lost_pct < NOTE_PCT:
-        return None
-    worst = int(about["rank"].iloc[int(lost.to_numpy(np.float64).argmax())])
     return Shorter(
-        ranks,
-        len(about) < len(frame),
-        worst,
-        _judged(inputs, worst, find)[0],
-        int(lost.sum()) // len(about),
-        100.0 * sum(parts[rank][1] for rank in ranks) / whole,
-        lost_pct,
-        {rank: parts[rank][0] for rank in ranks},
+        loss.ranks,
+        loss.alone is not None,
+        loss.worst,
+        _judged(inputs, loss.worst, find)[0],
+        loss.cost_ns,
+        loss.share_of(sum(parts[rank][1] for rank in loss.ranks)),
+        loss.share_pct,
+        {rank: parts[rank][0] for rank in loss.ranks},
     )
 
 
