@@ -119,9 +119,7 @@ def nearest(
     matches: bool = True,
 ) -> Int64:
     """For each row the innermost call of a class around it whose name matches, or does not; -1: none."""
-    fits = [bool(pattern.search(name)) == matches for name in rank_trace.names]
-    named = np.array(fits or [False], np.bool_)
-    wanted = of_class & named[rank_trace.name]
+    wanted = of_class & (named(rank_trace, pattern.search) == matches)
     found, call = np.full(len(rows), -1, np.int64), rows.copy()
     while ((call >= 0) & (found < 0)).any():
         here = (call >= 0) & (found < 0) & wanted[call]

@@ -12,11 +12,12 @@ from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in, callers_text
+from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
+from hta_widgets.analysis.findings.shorter import longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.arrays import Int64
@@ -51,12 +52,12 @@ def _judge(
             say(
                 "Kernels that {do} take {cost}{by}.",
                 do=do,
-                cost=cost_in_words(inputs, "kernels_named", cost, share, ranks, **which),
+                cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
                 by=callers_text(rank_trace, rows, **which),
             ),
             suggestion,
             "kernel_breakdown",
-            evidence_of(rank_trace, row, loss.alone is not None),
+            evidence_of_event(rank_trace, row, loss.alone is not None),
             change=None if len(_of_fsdp(rank_trace, pattern)) else change,
             lost={rank: runs[rank] for rank in ranks},
             severity="note",  # a program needs some of it

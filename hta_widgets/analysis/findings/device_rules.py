@@ -11,13 +11,13 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
+from hta_widgets.analysis.findings.evidence import evidence_of_event, evidence_of_loss
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
-from hta_widgets.analysis.findings.waiting import evidence_of
 from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
@@ -72,7 +72,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         ),
         _ADVICE[next((word for word in _ADVICE if word in kind), "")],
         "bandwidth_summary",
-        evidence_of(inputs, copying, _MEMORY, alone, kind),
+        evidence_of_loss(inputs, copying, _MEMORY, alone, kind),
         share_of=loss.shares,
         lost=copying,
         explains=alone,
@@ -182,9 +182,7 @@ def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.name == rank_trace.names.index(name)))
     rows = rows[rank_trace.belong(rows, inputs.scope)]
-    longest = int(rows[int(rank_trace.dur[rows].argmax())])
-    span = int(rank_trace.start[longest]), int(rank_trace.end[longest])
-    return Evidence(rank, name=name, event_rank=rank, event_id=int(rank_trace.event_id[longest]), span=span)
+    return evidence_of_event(rank_trace, int(rows[int(rank_trace.dur[rows].argmax())]), alone=True)
 
 
 RULES = (

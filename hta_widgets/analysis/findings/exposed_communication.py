@@ -12,13 +12,14 @@ from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
+from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.waiting import evidence_of, exposed_runs, transferring_of
+from hta_widgets.analysis.findings.waiting import exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
@@ -122,7 +123,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         ),
         first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
         "comm_comp_overlap",
-        evidence_of(inputs, found, (EventClass.COMMUNICATION,), None, ""),
+        evidence_of_loss(inputs, found, (EventClass.COMMUNICATION,), None, ""),
         share_of=loss.shares,
         lost=found,
         severity=severity,

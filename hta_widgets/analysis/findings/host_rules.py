@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lo
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.formatting import brief
@@ -102,8 +103,7 @@ def _operators(inputs: Inputs) -> Finding | None:
 def _grows_by_cat(inputs: Inputs, rank: int) -> bool:
     """Whether a tensor grows from call to call by joining it to one that is far smaller."""
     rank_trace = inputs.trace.rank(rank)
-    codes = [code for code, name in enumerate(rank_trace.names) if name == _CAT]
-    rows = np.flatnonzero(np.isin(rank_trace.name, codes))
+    rows = np.flatnonzero(named(rank_trace, _CAT.__eq__))
     if not len(rows) or not rank_trace.has_argument("input_dims"):
         return False
     rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]

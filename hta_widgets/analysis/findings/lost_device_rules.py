@@ -18,7 +18,8 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
 from hta_widgets.analysis.findings.callers import place_claim
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
@@ -163,13 +164,7 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
         text,
         inputs.accelerator.fill(advice),
         "call_stacks",
-        Evidence(
-            rank if several else None,
-            name=first,
-            event_rank=rank,
-            event_id=int(rank_trace.event_id[longest]),
-            span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
-        ),
+        evidence_of_event(rank_trace, longest, several, first),
         lost=inputs.when((rank,), lambda _: calls.time[kind]),
         title=title,
     )

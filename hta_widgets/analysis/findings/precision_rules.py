@@ -10,14 +10,13 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
-    cost_in_words,
     device_of,
-    evidence_of,
     known_peaks,
     longest_kernel,
     longest_run,
@@ -163,7 +162,7 @@ def _finding(
         "take about half as long. They take {share} of the time of matrix products, convolutions and "
         "attention. {cores} The longest of these kernels is {longest}.",
         how=how,
-        cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
+        cost=inputs.time_lost("half_of_products", pct, cost, ranks, **which),
         share=Claim("share_of_products", share, "%", "time of products", (), which),
         cores=cores,
         longest=longest_kernel(name, worst, units=units),
@@ -174,7 +173,7 @@ def _finding(
         text,
         f"{advice} Check that results stay good enough.",
         "kernel_classes",
-        evidence_of(rank_trace, row, len(about) < len(inputs.temporal)),
+        evidence_of_event(rank_trace, row, len(about) < len(inputs.temporal)),
         change=Change("with these products twice as fast", lambda rank: _faster(rank, units)),
         lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )

@@ -15,7 +15,8 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
@@ -193,13 +194,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             text,
             inputs.accelerator.fill(region.suggest(rank_trace, rows)),
             "idle_breakdown",
-            Evidence(
-                rank=by_host.alone,
-                name=names[0],
-                event_rank=worst,
-                event_id=int(rank_trace.event_id[longest]),
-                span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
-            ),
+            evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
             change=Change(region.label, lambda found: _edits(found, region)),
             share_of=loss.shares,
             lost={}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, Value, say
+from hta_widgets.analysis.core.claim import Claim, Said, Unit, Value
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import callers_text
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Severity
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change
@@ -49,7 +50,7 @@ class Shorter:
         """What sentences about such kernels state: `lost`, `taken` and `left` of the time, and by whom."""
         ranks, left = tuple(self.ranks), self.taken_pct - self.lost_pct
         return {
-            "lost": cost_in_words(inputs, "lost_to_kernels", self.cost_ns, self.lost_pct, ranks, kind=kind),
+            "lost": inputs.time_lost("lost_to_kernels", self.lost_pct, self.cost_ns, ranks, kind=kind),
             "taken": inputs.share_of_time("kernels_of_kind", self.taken_pct, ranks, kind=kind),
             "left": inputs.of_time("kernels_could_take", left, ranks, kind=kind),
             "by": callers_text(inputs.trace.rank(self.worst), self.rows, kind=kind),
@@ -77,19 +78,11 @@ class Shorter:
             text,
             suggestion,
             kind,
-            evidence_of(rank_trace, run, self.alone, name, event),
+            evidence_of_event(rank_trace, run, self.alone, name, event),
             change=change,
             lost=self.running,
             severity=severity,
         )
-
-
-def cost_in_words(
-    inputs: Inputs, measure: str, cost_ns: int, share_pct: float, ranks: Iterable[int], **about: Any
-) -> Text:
-    """`4.7 % of step time (1.2 ms per step)`."""
-    share = inputs.share_of_time(measure, share_pct, ranks, **about)
-    return say("{share}{time}", share=share, time=inputs.time_per_step(measure, cost_ns, ranks, **about))
 
 
 class AboutEvent:
@@ -101,19 +94,6 @@ class AboutEvent:
     def __call__(self, measure: str, value: Value, unit: Unit = "count", shown: str = "") -> Claim:
         """What was measured of it."""
         return Claim(measure, value, unit, "", self.ranks, self.about, shown)
-
-
-def evidence_of(
-    rank_trace: RankTrace, run: int, alone: bool, name: str = "", event: int | None = None
-) -> Evidence:
-    """That device work runs, as it shows in a row of a rank, which it is about `alone`."""
-    return Evidence(
-        rank=rank_trace.rank if alone else None,
-        name=name or rank_trace.names[rank_trace.name[run]],
-        event_rank=rank_trace.rank,
-        event_id=int(rank_trace.event_id[run if event is None else event]),
-        span=(int(rank_trace.start[run]), int(rank_trace.end[run])),
-    )
 
 
 def shorter(
