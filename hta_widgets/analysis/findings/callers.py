@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")

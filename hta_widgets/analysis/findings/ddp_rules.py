@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _FORWARD: Final = "DistributedDataParallel.forward"
 _BROADCAST: Final = "c10d::broadcast_"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 
 def evidence_of_event(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,8 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
 from hta_widgets.formatting import brief
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import HostLoss, host_rule, lost_by_hosts
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.host_waits import HostWaits, waits_of
-from hta_widgets.analysis.findings.idle_rules import MOST
+from hta_widgets.analysis.findings.idle_time import MOST
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, WAITS_FOR_LATE
 from hta_widgets.formatting import ranks_in_words
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 _LITTLE: Final = 3
 _BETWEEN_TWO: Final = ("send", "recv")

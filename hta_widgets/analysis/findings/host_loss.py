@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.findings.finding import Evidence, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 host_rule: Final[Callable[..., Rule]] = partial(
     Rule,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part
 from hta_widgets.analysis.findings.host_time import hosts_of
-from hta_widgets.analysis.findings.idle_rules import MOST
+from hta_widgets.analysis.findings.idle_time import MOST
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.formatting import brief
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 _MOST_NAMES: Final = 3
 _LEAST_PCT: Final = 3.0

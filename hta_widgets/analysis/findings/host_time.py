@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
 
 PARTS: Final = ("loading", "operators", "collectives", "elsewhere", "outside")
 """What a thread does, each instant in one: the data loader; operators; communication, be it calls of it or

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -36,14 +36,12 @@ from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.accelerator import Accelerator
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.accelerator import Accelerator
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 Answer = TypeVar("Answer")
 Asked = tuple[Callable[..., Any], tuple[Any, ...]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from hta_widgets.analysis.findings.call_time import longest_names, open_time, ow
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST_NAMES: Final = 3
 _LEAST: Final = 0.03

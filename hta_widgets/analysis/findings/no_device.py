@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.host_time import HostTime, Sign, sign_of_device, time_of_thread
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
 from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 NO_DEVICE: Final = "no_device"
 """The topic of what the host does where no device work is recorded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 PER_LAUNCH_NS: Final = 20_000
 """An operator that only launches takes the host less."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,9 @@ from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.recording import Recording
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.recording import Recording
 
 _MOST_CALLS = 3
 # What is asked of each rank, and stays when its columns are dropped.

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from hta_widgets.analysis.core.claim import Said
 from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 if TYPE_CHECKING:
-    from hta_widgets.analysis.core.claim import Said
     from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.analysis.replay.edits import Edit
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 MAIN_QUESTION = "what devices do"
 IDLE_QUESTION = "why devices are idle"

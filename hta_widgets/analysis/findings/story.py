@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -50,11 +50,9 @@ from hta_widgets.formatting import (
     percent,
     ranks_in_words,
 )
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.trust import forbidden
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _DOES: Final = {
     "compute": "the GPU computes {pct} of it",

@@ -8,7 +8,7 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import apart_ns, idle_of
+from hta_widgets.analysis.findings.idle_time import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.inputs import Inputs
 
 
 def waiting_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
