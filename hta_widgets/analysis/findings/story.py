@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pandas as pd
 
-from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.bar import (
     CLASSES,
     SAVINGS,
-    Form,
     Part,
     Whole,
     bar,
-    change_of,
-    class_of,
     saved_in,
     whole_of_step,
 )
-from hta_widgets.analysis.findings.headline import apart_from_work, sentence, title
-from hta_widgets.analysis.findings.in_turn import in_turn
+from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
@@ -38,11 +32,10 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
 )
 from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
-from hta_widgets.analysis.findings.shown_at import Place, places_of
+from hta_widgets.analysis.findings.story_advice import RANK, Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
-    capitalised,
     counted,
     decapitalised,
     duration,
@@ -60,48 +53,6 @@ _DOES: Final = {
     "memory": "copies take {pct} of it",
     "idle": "the GPU is idle for {pct} of it",
 }
-_FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
-_RANK: Final = "{rank}"
-_FASTER_HOST: Final = "[edits.host(0.5)]"
-_MOST_STEPS: Final = 256  # of all ranks
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What a finding says, and what to do.
-
-    Attributes:
-        topic: of its rule. noun: its name in three words. cause_words: in a headline. title: a heading.
-        form: as in `Part`; "memory" of what takes no time.
-        figure: what it saves or costs, as a text; label: the same with how it is known.
-        what, why, todo: sentences. sure: how its saving is known. wrong_if, risk, needs: as in `overview`.
-        own: what its change saves alone, where that is not what it saves on top of those before; or "".
-        kind: the analysis that shows it. edits: what was replayed.
-        lost_as: the class of the time.
-        places: where it shows, the best to look at first.
-        ranks: to be seen for it, the first at the top.
-    """
-
-    topic: str
-    noun: str
-    cause_words: str
-    title: str
-    form: str
-    figure: str
-    label: str
-    what: list[str]
-    why: list[str]
-    todo: str
-    sure: str
-    wrong_if: str
-    risk: str
-    needs: str
-    own: str
-    kind: str
-    edits: str
-    lost_as: str
-    places: list[Place]
-    ranks: list[int]
 
 
 @dataclass(frozen=True)
@@ -173,7 +124,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     parts = bar(trace, scope, whole, rows) if whole else []
-    advice = [_advice(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
+    advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
@@ -203,9 +154,6 @@ def _trust(trace: Trace, inputs: Inputs) -> str:
         return ""
     reason = next(iter(found.values())).detail
     return f"Limited: {forbidden(found)} are withheld: {decapitalised(reason)}."
-
-
-# -- sentences
 
 
 def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None) -> str:
@@ -328,26 +276,11 @@ def _is_large(part: Part, whole: Whole) -> bool:
     return 100.0 * part.ns >= LEAST_PCT * whole.ns
 
 
-def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
-    """How a headline names a finding: by its reason, where that is known."""
-    inner = [BY_TOPIC[topic] for topic in frame.loc[frame["part_of"] == row["topic"], "topic"]]
-    rules = [rule for rule in inner if rule.among_ranks == "reason"]
-    rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
-    said = title(row)
-    causes = (_of_rank(rule.cause, row) for rule in rules)
-    return next(filter(None, causes), decapitalised(said))
-
-
-def _of_rank(text: str, row: pd.Series) -> str:
-    """The text of a rule about the rank of a finding; "" where it needs one and there is none."""
-    return "" if _RANK in text and pd.isna(row["rank"]) else text.replace(_RANK, str(row["rank"]))
-
-
 def _clean(frame: pd.DataFrame) -> list[str]:
     found = frame.loc[frame["severity"] == CHECKED, "checked"]
     topics = " ".join(found).split()
     rules = [BY_TOPIC[topic] for topic in topics]
-    return [rule.title if not rule.label or _RANK in rule.label else rule.label for rule in rules]
+    return [rule.title if not rule.label or RANK in rule.label else rule.label for rule in rules]
 
 
 def _check(row: pd.Series) -> Check:
@@ -357,126 +290,3 @@ def _check(row: pd.Series) -> Check:
 def _lack(row: pd.Series) -> str:
     """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
     return str(row["text"]).partition(": ")[0].removeprefix("The trace has ")
-
-
-# -- advice
-
-
-def _advice(
-    trace: Trace, scope: Scope, inputs: Inputs, frame: pd.DataFrame, whole: Whole | None, parts: list[Part],
-    at: int, row: pd.Series,
-) -> Advice:  # fmt: skip
-    part = next((part for part in parts if part.finding == at), None)
-    form: Form | str = (
-        part.form if part else {MEMORY: "memory", LATER: "hidden"}.get(row["section"], "unknown")
-    )
-    rule = BY_TOPIC.get(row["topic"])
-    label = (rule and _of_rank(rule.label, row)) or title(row)
-    what, *why = _sentences(str(row["text"]))
-    inner = frame[frame["part_of"] == row["topic"]]
-    why += [_sentences(str(text))[0] for text in inner["text"]]
-    places = places_of(trace, row, label, class_of(row))
-    figure, said = _figure(row, whole, part, form)
-    ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
-    on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
-    ranks += [place.rank for place in places[:1] if place.rank not in ranks]
-    return Advice(
-        topic=str(row["topic"]),
-        noun=label,
-        cause_words=_cause_words(frame, row),
-        title=label if rule and _RANK in rule.label else f"{label}{on_rank}",
-        form=form,
-        figure=figure,
-        label=said,
-        what=[what],
-        why=why,
-        todo=str(row["suggestion"]),
-        sure=_sure(trace, scope, inputs, whole, part, row, form),
-        wrong_if=capitalised(str(row["wrong_if"])),
-        risk=str(row["risk"]),
-        needs=str(row["needs"]),
-        own=_own(row, whole, part),
-        kind=str(row["kind"]),
-        edits=str(row["edits"]),
-        lost_as=class_of(row),
-        places=places,
-        ranks=ranks,
-    )
-
-
-def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -> tuple[str, str]:
-    """What it saves or costs, and that with how it is known."""
-    steps = int(row["steps"]) if whole and whole.per_step and pd.notna(row["steps"]) else 1
-    cost = duration(round(int(row["cost_ns"]) / steps)) if whole else percent(row["share_pct"])
-    if form == "simulated" and part:
-        return f"\N{MINUS SIGN}{duration(part.ns)}", f"\N{MINUS SIGN}{duration(part.ns)} · simulated"
-    if form == "bound" and part:
-        return f"0–{duration(part.ns)}", f"\N{MINUS SIGN}{duration(part.ns)} · upper bound"
-    if form == "hidden":
-        return cost, f"{cost} · hidden: saves nothing yet"
-    if form == "memory" or not row["share_pct"]:
-        return "", "takes no time"
-    return cost, f"{cost} · saving not estimated"
-
-
-def _own(row: pd.Series, whole: Whole | None, part: Part | None) -> str:
-    if whole is None or part is None or row["section"] != SAVES or part.form != _FORM_OF[row["method"]]:
-        return ""  # of another form is another change: then `sure` says both
-    own = round(whole.ns * float(row["saving_pct"]) / 100)
-    return f"{duration(own)} on its own" if 100.0 * abs(own - part.ns) >= LEAST_PCT * whole.ns else ""
-
-
-def _sure(
-    trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, part: Part | None, row: pd.Series,
-    form: str,
-) -> str:  # fmt: skip
-    """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
-    together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
-    said = " ".join(each for each in _sentences(str(row["saving"])) if not together.match(each))
-    if form != "hidden" or whole is None:
-        if form == "bound" and row["method"] == "replay":
-            most = f", {percent(100.0 * part.ns / whole.ns)} less" if part and whole and whole.ns else ""
-            said = f"{said} Upper bound{most}: a CPU that takes no time at all."
-        return said or "What can be saved of it is not estimated."
-    texts = ["Saves nothing yet: something else decides the time."]
-    if change_of(row) and row["edits"]:
-        found = in_turn(trace, scope, int(row["saving_rank"]), [_FASTER_HOST, str(row["edits"])])
-        more = found.saved_pct[1] - found.saved_pct[0] if found else 0.0
-        if more >= LEAST_PCT:
-            time = duration(round(whole.ns * more / 100))
-            bound = "up to " if row["method"] == "bound" else ""
-            unit = " per step" if whole.per_step else ""
-            texts = [f"Saves nothing yet; {bound}{time}{unit} once the CPU is twice as fast (simulated)."]
-        elif found:
-            texts.append("Nor does it with the CPU twice as fast (simulated).")
-    elif said:
-        texts = [said]
-    if class_of(row) == "communication":
-        texts += _longest_in_shortest(trace, inputs)
-    return " ".join(texts)
-
-
-def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
-    """The best evidence that communication is hidden: the step with most of it is the shortest."""
-    steps = inputs.scope.iterations or ()
-    ranks = inputs.trace.ranks_of(inputs.scope)
-    if not inputs.announced or len(steps) < 2 or len(steps) * len(ranks) > _MOST_STEPS:
-        return []
-    found = {}
-    for step in steps:
-        of_step = temporal_breakdown(trace, Scope(ranks=inputs.scope.ranks, iterations=(step,)))
-        if of_step.empty:
-            return []
-        found[step] = of_step["window_ns"].mean(), of_step["communication_ns"].mean()
-    shortest = min(found, key=lambda step: found[step][0])
-    most = max(found, key=lambda step: found[step][1])
-    if shortest != most:
-        return []
-    return [
-        f"Step {most} has the longest communication ({duration(found[most][1])}), and is the shortest step."
-    ]
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text."""
-    return [each for each in re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text.strip()) if each] or [""]
