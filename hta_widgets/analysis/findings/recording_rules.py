@@ -13,7 +13,8 @@ from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.inputs import MUCH_START_UP_PCT, Inputs
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.judged_time import MUCH_START_UP_PCT
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.places import short_place
