@@ -26,7 +26,7 @@ host_rule: Final[Callable[..., Rule]] = partial(
     applies=never,
     no_change="only device work can be simulated, and none is recorded",
 )
-"""A rule about what a host does."""
+"""A rule about what a host loses: nothing of it can be replayed."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lo
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
@@ -226,14 +226,16 @@ def _optimizer(inputs: Inputs) -> Finding | None:
 
 
 RULES = (
-    host_rule(
+    Rule(
         topic="host_operators",
         question=MAIN_QUESTION,
         title="Running operators on the host",
         label="CPU operators",
         cause="operators on the CPU",
+        lost_as="host",
         judge=_operators,
         role="work",
+        applies=never,
         headline="what takes longest are the operators themselves",
     ),
     host_rule(
