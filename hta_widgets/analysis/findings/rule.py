@@ -109,6 +109,7 @@ class Rule:
         risk, needs: what may go wrong with what is suggested, and what it takes.
         wrong_if: what would make the finding false.
         headline: the verdict in one sentence, where it is not built from cost and saving.
+        leads: the answer in one sentence begins with what it finds.
     """
 
     topic: str
@@ -128,6 +129,7 @@ class Rule:
     needs: str = ""
     wrong_if: str = ""
     headline: str = ""
+    leads: bool = False
 
     @property
     def claim(self) -> VetoedClaim | None:

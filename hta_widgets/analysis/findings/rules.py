@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pandas as pd
+
 from hta_widgets.analysis.findings import (
     attention_rules,
     bimodal_steps,
@@ -85,3 +87,8 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP)}
+
+
+def leading(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` with which the answer in one sentence begins."""
+    return frame["topic"].isin([rule.topic for rule in RULES if rule.leads])

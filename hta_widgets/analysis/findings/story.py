@@ -21,7 +21,7 @@ from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC
+from hta_widgets.analysis.findings.rules import BY_TOPIC, leading
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -31,7 +31,6 @@ from hta_widgets.analysis.findings.sections import (
     SAVES,
     UNKNOWN,
 )
-from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.story_advice import RANK, Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -189,7 +188,7 @@ def _headline(
     """Of a server its time per token, of other jobs what there is to save."""
     if whole is None or "host" in whole.split:
         return _without_bar(frame[~apart_from_work(frame)])
-    rate = frame.loc[frame["topic"] == SERVING_RATE, "text"]
+    rate = frame.loc[leading(frame), "text"]
     if len(rate):
         return str(rate.iloc[0]).removesuffix(".")
     return _of_whole(scope, frame, whole, parts, advice)
@@ -234,7 +233,7 @@ def _beside(
     yield from frame.loc[frame["topic"] == NO_DEVICE, "text"]
     if whole is None:
         return
-    if (frame["topic"] == SERVING_RATE).any() and "host" not in whole.split:
+    if leading(frame).any() and "host" not in whole.split:
         yield f"{_of_whole(scope, frame, whole, parts, advice)}."
     yield _limits(whole, parts, advice)
 
