@@ -20,8 +20,9 @@ from hta_widgets.analysis.findings.call_time import longest_names, open_time, ow
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.host_loss import host_rule
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
@@ -169,16 +170,13 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
 
 
 def _rule(kind: str, title: str, label: str, cause: str, does: str, advice: str, wrong_if: str) -> Rule:
-    return Rule(
+    return host_rule(
         topic=f"host_{kind}" if kind != _OPERATORS else "host_self_time",
         question=HOST_QUESTION,
         title=title,
         label=label,
         cause=cause,
-        lost_as="host",
         judge=partial(_judge, kind, does, advice),
-        applies=never,
-        no_change="only device work can be simulated, and none is recorded",
         wrong_if=wrong_if,
     )
 
