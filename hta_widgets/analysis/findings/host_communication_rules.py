@@ -11,7 +11,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.exposed_communication import whom_to_record
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import HostLoss, host_rule, lost_by_hosts
-from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
+from hta_widgets.analysis.findings.host_time import HostTime, hosts_of, longest_first
 from hta_widgets.analysis.findings.host_waits import HostWaits, waits_of
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -144,12 +144,11 @@ def _longest_collective(
 
     What is inside of another one, and waiting that is told apart, is not the time of that one.
     """
-    times: dict[str, int] = {}
-    for rank in ranks:
-        time = inputs.judged_time(rank)
-        for name, ns in hosts[rank].in_collectives(time - apart[rank] if apart else time).items():
-            times[name] = times.get(name, 0) + ns
-    return max(sorted(name for name in times if times[name]), key=lambda name: times[name], default="")
+    judged = {rank: inputs.judged_time(rank) for rank in ranks}
+    times = longest_first(
+        hosts[rank].in_collectives(time - apart[rank] if apart else time) for rank, time in judged.items()
+    )
+    return next((name for name, ns in times.items() if ns), "")
 
 
 def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple[Said, str]:

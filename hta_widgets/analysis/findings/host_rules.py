@@ -11,8 +11,8 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part
-from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part, names_with_shares
+from hta_widgets.analysis.findings.host_time import hosts_of, longest_first
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
@@ -46,21 +46,10 @@ def _operators(inputs: Inputs) -> Finding | None:
     share = 100.0 * sum(host.parts["operators"] for host in hosts.values()) / whole
     if share < 100.0 * MOST:
         return None
-    sums: dict[str, int] = {}
-    for host in hosts.values():
-        for name, time in host.operators.items():
-            sums[name] = sums.get(name, 0) + time
-    longest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:_MOST_NAMES]
+    longest = list(longest_first(host.operators for host in hosts.values()).items())[:_MOST_NAMES]
     ranks = list(hosts)
-    listed: list[Said] = [
-        say(
-            "{name} ({share})",
-            name=Claim("longest_operator", name, "name", ranks=tuple(ranks), about={"nth": nth}),
-            share=inputs.of_time("operator_time", 100.0 * time / whole, ranks, name=name),
-        )
-        for nth, (name, time) in enumerate(longest)
-        if 100.0 * time >= _LEAST_PCT * whole
-    ]
+    listed = {name: 100.0 * time / whole for name, time in longest if 100.0 * time >= _LEAST_PCT * whole}
+    names = names_with_shares(inputs, listed, ranks, ("longest_operator", "operator_time"))
     calls = sum(host.calls for host in hosts.values())
     each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
     short: Said = ""
@@ -87,7 +76,7 @@ def _operators(inputs: Inputs) -> Finding | None:
     text = say(
         "No device work is recorded: the main thread is in operators {share}.{longest}{short}",
         share=inputs.share_of_time("host_time", share, ranks, part="operators"),
-        longest=say(" Longest, inner ones aside: {names}.", names=says(listed, ", ")) if listed else "",
+        longest=say(" Longest, inner ones aside: {names}.", names=names) if listed else "",
         short=short,
     )
     name = longest[0][0] if longest else ""

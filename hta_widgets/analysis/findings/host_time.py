@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -108,10 +110,16 @@ class HostTime:
 
     def in_collectives(self, time: Intervals) -> dict[str, int]:
         """Name -> how much of a time is in collectives, sends and receives of it, those inside them aside."""
-        found: dict[str, int] = {}
-        for name, ns in zip(self.collectives, own_time(time, self.spans, self.around).tolist(), strict=True):
-            found[name] = found.get(name, 0) + ns
-        return found
+        own = own_time(time, self.spans, self.around).tolist()
+        return longest_first({name: ns} for name, ns in zip(self.collectives, own, strict=True))
+
+
+def longest_first(times: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Name -> time on several ranks together, the longest first."""
+    sums: Counter[str] = Counter()
+    for of_rank in times:
+        sums.update(of_rank)
+    return dict(sorted(sums.items(), key=lambda each: (-each[1], each[0])))
 
 
 def is_of_host_alone(rank_trace: RankTrace) -> bool:
