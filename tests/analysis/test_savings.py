@@ -9,7 +9,7 @@ import pytest
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, savings, what_if
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.inputs import judged_scope
+from hta_widgets.analysis.findings.judged_time import judged_scope
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.saving import Saving
 from hta_widgets.analysis.findings.savings import confidence_of

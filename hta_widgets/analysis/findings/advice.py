@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hta_widgets.analysis.findings.compiled import device_compiled, engine_switch, host_compiled
+from hta_widgets.analysis.findings.idle_time import Where
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.idle_rules import Where
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hta_widgets.analysis.core.claim import Said, say
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import ReplayedJob, replayed_job
+from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED, Saving
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.finding import Finding
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.analysis.findings.rule import Rule
 
 _OF_ONE_RANK = "a simulation of one rank cannot show more, and all ranks cannot be simulated here"
 _UNDECIDED = ("missing", "unknown")

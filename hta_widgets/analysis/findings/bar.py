@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import LostAs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
 from hta_widgets.errors import MissingDataError
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 
 Form = Literal["simulated", "bound", "unknown", "hidden", "rest"]
 SAVINGS: Final[tuple[Form, ...]] = ("simulated", "bound")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
@@ -119,9 +117,7 @@ def nearest(
     matches: bool = True,
 ) -> Int64:
     """For each row the innermost call of a class around it whose name matches, or does not; -1: none."""
-    fits = [bool(pattern.search(name)) == matches for name in rank_trace.names]
-    named = np.array(fits or [False], np.bool_)
-    wanted = of_class & named[rank_trace.name]
+    wanted = of_class & (named(rank_trace, pattern.search) == matches)
     found, call = np.full(len(rows), -1, np.int64), rows.copy()
     while ((call >= 0) & (found < 0)).any():
         here = (call >= 0) & (found < 0) & wanted[call]

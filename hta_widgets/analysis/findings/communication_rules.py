@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
 
 LATE_NS: Final = 20_000
 """A delay of up to this long, or of the latency of a launch, is usual."""

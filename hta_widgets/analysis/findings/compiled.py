@@ -7,7 +7,7 @@ compiler, whatever else of the program is compiled.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import NOTE_PCT
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE
 from hta_widgets.arrays import Bool, Int64
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
 
 MOST: Final = 0.5
 _REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")

@@ -12,11 +12,12 @@ from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in, callers_text
+from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
-from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
+from hta_widgets.analysis.findings.shorter import longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.arrays import Int64
@@ -36,20 +37,12 @@ def _judge(
     """About kernels that a program could do without, told from a share of the time on by what they do."""
 
     def judge(inputs: Inputs) -> Finding | None:
-        frame = inputs.temporal
-        if frame.empty:
+        runs = {rank: inputs.of(rank, _running, pattern) for rank in inputs.temporal["rank"].tolist()}
+        loss = lost_on(inputs.temporal, {rank: time.length for rank, time in runs.items()})
+        if loss is None or loss.share_pct < least_pct:
             return None
-        runs = {rank: inputs.of(rank, _running, pattern) for rank in frame["rank"].tolist()}
-        lost = frame["rank"].map(lambda rank: runs[rank].length).astype(np.int64)
-        if not lost.any():
-            return None
-        about = concerned(frame, lost)
-        ranks, taken = about["rank"].tolist(), int(lost[about.index].sum())
-        cost, share = taken // len(about), 100.0 * taken / int(about["window_ns"].sum())
-        if share < least_pct:
-            return None
-        worst = max(ranks, key=lambda rank: runs[rank].length)
-        rank_trace, rows = inputs.trace.rank(worst), _rows(inputs, worst, pattern)
+        cost, share, ranks = loss.cost_ns, loss.share_pct, loss.ranks
+        rank_trace, rows = inputs.trace.rank(loss.worst), _rows(inputs, loss.worst, pattern)
         row = longest_run(rank_trace, rows, longest(rank_trace, rows))
         which = {"pattern": pattern.pattern}
         change = Change("without these kernels", lambda found: _without(found, pattern))
@@ -59,12 +52,12 @@ def _judge(
             say(
                 "Kernels that {do} take {cost}.{by}",
                 do=do,
-                cost=cost_in_words(inputs, "kernels_named", cost, share, ranks, **which),
+                cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
                 by=callers_text(rank_trace, rows, **which),
             ),
             suggestion,
             "kernel_breakdown",
-            evidence_of(rank_trace, row, len(about) < len(frame)),
+            evidence_of_event(rank_trace, row, loss.alone is not None),
             change=None if len(_of_fsdp(rank_trace, pattern)) else change,
             lost={rank: runs[rank] for rank in ranks},
             severity="note",  # a program needs some of it

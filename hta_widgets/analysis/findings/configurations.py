@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,8 @@ from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, first_of_each
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
 
 Configuration = tuple[str, str, str]
 """Name, grid and block of a kernel, as texts; "" where they are not recorded."""

@@ -8,12 +8,11 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
-    cost_in_words,
-    evidence_of,
     longest_run,
     peaks_of,
     running,
@@ -132,7 +131,7 @@ def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggesti
         "{name} takes {cost} longer than at the usual bandwidth. It copies {size}{per_step} at "
         "{gbps}; {usual}.",
         name=Claim("name_of_copies", copies.name, "name", "", rank),
-        cost=cost_in_words(inputs, "beyond_bandwidth", cost, share, rank, **which, gbps=gbps),
+        cost=inputs.time_lost("beyond_bandwidth", share, cost, rank, **which, gbps=gbps),
         size=Claim("copied_bytes", size, "B", "", rank, which, f"{significant(size / 1e6)} MB"),
         per_step=" per step" if inputs.judged else "",
         gbps=Claim("median_bandwidth", copies.gbps, "GB/s", "", rank, which, _in_gb(copies.gbps)),
@@ -144,7 +143,7 @@ def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggesti
         text,
         suggestion,
         "bandwidth_summary",
-        evidence_of(rank_trace, row, len(inputs.temporal) > 1),
+        evidence_of_event(rank_trace, row, len(inputs.temporal) > 1),
         change=Change(
             say("with these copies at {gbps}", gbps=_usual(copies, gbps, "")),
             lambda _: [edits.copy_bandwidth(gbps, name=edits.exactly(copies.name))],

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import begins_in
+from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, shorter
-from hta_widgets.analysis.findings.waiting import evidence_of
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _FORWARD: Final = "DistributedDataParallel.forward"
 _BROADCAST: Final = "c10d::broadcast_"
@@ -43,7 +42,7 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
         return None
     name = longest(rank_trace, found.rows)
     runs = Intervals.union(rank_trace.start[found.rows], rank_trace.end[found.rows])
-    lost = {found.worst: runs & inputs.judged_time(found.worst)}
+    lost, alone = {found.worst: runs & inputs.judged_time(found.worst)}, found.worst if found.alone else None
     return Finding(
         found.cost_ns,
         found.lost_pct,
@@ -58,7 +57,7 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
         "DistributedDataParallel(broadcast_buffers=False), if buffers may differ between ranks: running "
         "statistics of batch norms are then those of each rank, and a checkpoint has those of one.",
         "collectives",
-        evidence_of(inputs, lost, (EventClass.COMMUNICATION,), found.worst if found.alone else None, name),
+        evidence_of_loss(inputs, lost, (EventClass.COMMUNICATION,), alone, name),
         lost=lost,
         change=_CHANGE if _only_there(rank_trace) else None,
     )
@@ -87,8 +86,7 @@ def _only_there(rank_trace: RankTrace) -> bool:
 
 
 def _named(rank_trace: RankTrace, name: str, event_class: EventClass) -> Int64:
-    codes = [code for code, text in enumerate(rank_trace.names) if text == name]
-    chosen = np.isin(rank_trace.name, codes) & (rank_trace.event_class == event_class)
+    chosen = named(rank_trace, name.__eq__) & (rank_trace.event_class == event_class)
     return np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
 
 

@@ -11,13 +11,13 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
+from hta_widgets.analysis.findings.evidence import evidence_of_event, evidence_of_loss
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import compute_longer
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
-from hta_widgets.analysis.findings.waiting import evidence_of
 from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
@@ -48,16 +48,10 @@ _ADVICE = {
 
 def memory_copies(inputs: Inputs) -> Finding | None:
     """Copies and fills that run while the device neither computes nor communicates."""
-    frame = inputs.temporal
-    if frame.empty:
+    loss = lost_on(inputs.temporal, "exposed_memory_ns")
+    if loss is None:
         return None
-    about = concerned(frame, frame["exposed_memory_ns"])
-    lost = int(about["exposed_memory_ns"].sum())
-    if not lost:
-        return None
-    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
-    ranks = about["rank"].tolist()
-    alone = ranks[0] if len(about) < len(frame) else None
+    cost, share, ranks, alone = loss.cost_ns, loss.share_pct, loss.ranks, loss.alone
     of_rank = say(" of {rank}", rank=Claim("copying_most", (alone,), "ranks")) if alone is not None else ""
     kind, part = _main_copy(inputs, ranks)
     off_path = off_critical_path(inputs, ranks, "exposed_memory")
@@ -68,7 +62,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{who} nothing but copy and fill memory {lost}.{on_path} {part} of that time goes to {name}.",
-            who="The devices do" if len(about) > 1 else say("The device{of_rank} does", of_rank=of_rank),
+            who="The devices do" if len(ranks) > 1 else say("The device{of_rank} does", of_rank=of_rank),
             lost=inputs.time_lost("copying_alone", share, cost, ranks),
             on_path=on_critical_path(off_path, "copying_alone", ranks),
             name=Claim("longest_copy_alone", kind, "name", ranks=tuple(ranks)),
@@ -78,8 +72,8 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         ),
         _ADVICE[next((word for word in _ADVICE if word in kind), "")],
         "bandwidth_summary",
-        evidence_of(inputs, copying, _MEMORY, alone, kind),
-        share_of=shares_of(about, about["exposed_memory_ns"]),
+        evidence_of_loss(inputs, copying, _MEMORY, alone, kind),
+        share_of=loss.shares,
         lost=copying,
         explains=alone,
         severity=severity,
@@ -190,9 +184,7 @@ def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.name == rank_trace.names.index(name)))
     rows = rows[rank_trace.belong(rows, inputs.scope)]
-    longest = int(rows[int(rank_trace.dur[rows].argmax())])
-    span = int(rank_trace.start[longest]), int(rank_trace.end[longest])
-    return Evidence(rank, name=name, event_rank=rank, event_id=int(rank_trace.event_id[longest]), span=span)
+    return evidence_of_event(rank_trace, int(rows[int(rank_trace.dur[rows].argmax())]), alone=True)
 
 
 RULES = (

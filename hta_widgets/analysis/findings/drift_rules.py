@@ -11,7 +11,6 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import cost_in_words
 from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace.classify import EventClass
@@ -61,7 +60,7 @@ def clock_drift(inputs: Inputs) -> Finding | None:
         "Over {steps} steps the same kernels come to take {rise} longer{who} (Theil-Sen slope; p < 0.01 that "
         "it is chance). Beyond the first step, that costs {cost}. Kernels with {rising} of the time "
         "get slower themselves, as they do if clocks fall.",
-        cost=cost_in_words(inputs, "drift", most.cost_ns, share, ranks),
+        cost=inputs.time_lost("drift", share, most.cost_ns, ranks),
         who=say(" on {rank}", rank=Claim("drifting_rank", ranks, "ranks")) if alone else "",
         steps=Claim("judged_steps", most.steps, "count"),
         rise=Claim("rise", 100.0 * most.slope * (most.steps - 1) / most.first, "%", "first step", ranks),

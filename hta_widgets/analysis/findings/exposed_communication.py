@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
+from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import shares_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import Loss
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.waiting import evidence_of, exposed_runs, transferring_of
+from hta_widgets.analysis.findings.waiting import exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
@@ -80,9 +82,9 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         waited, unknown = _waiting(inputs, frame)
     except MissingDataError:  # waiting and sending cannot be distinguished: all of it counts
         waited, unknown = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed, 0
-    lost = int((exposed - waited).clip(lower=0).sum())
-    cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
-    ranks = frame.index.tolist()
+    transfers = (exposed - waited).clip(lower=0).to_numpy(np.int64)
+    loss = Loss(inputs.temporal, transfers, len(frame))
+    lost, cost, share, ranks = int(transfers.sum()), loss.cost_ns, loss.share_pct, loss.ranks
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
     about = "exposed_transfers" if waited.any() else "exposed_communication"
     beyond, first = ", the waiting for other ranks aside" if waited.any() else "", ""
@@ -121,8 +123,8 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         ),
         first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
         "comm_comp_overlap",
-        evidence_of(inputs, found, (EventClass.COMMUNICATION,), None, ""),
-        share_of=shares_of(frame.reset_index(), (exposed - waited).clip(lower=0)),
+        evidence_of_loss(inputs, found, (EventClass.COMMUNICATION,), None, ""),
+        share_of=loss.shares,
         lost=found,
         severity=severity,
     )

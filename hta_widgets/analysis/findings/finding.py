@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from hta_widgets.analysis.core.claim import Said
+from hta_widgets.analysis.core.intervals import Intervals
+
 if TYPE_CHECKING:
-    from hta_widgets.analysis.core.claim import Said
-    from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.rule import Change
 
 Severity = Literal["warning", "note", "verdict"]

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.critical import on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.waiting import exposed_runs
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
 from hta_widgets.formatting import brief
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -159,13 +159,8 @@ def _waits_for_limiter(inputs: Inputs, late: pd.DataFrame) -> bool:
 
 def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
     """How long the host waited in FSDP's rate limiter before these, at most what each lost, ns."""
-    codes = [code for code, name in enumerate(rank_trace.names) if name == _LIMITER]
-    rows = np.flatnonzero(
-        np.isin(rank_trace.name, codes) & ~rank_trace.is_device & (rank_trace.stream == NULL)
-    )
-    if not len(rows):
-        return 0
-    waiting = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    limits = named(rank_trace, _LIMITER.__eq__) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    waiting = open_time(rank_trace, limits)
     mine = late[late["rank"] == rank_trace.rank]
     issued = mine["issued_ns"].to_numpy(np.int64)
     before = np.stack([issued - mine["exposed_ns"].to_numpy(np.int64), issued], axis=1)

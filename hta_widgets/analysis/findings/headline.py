@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
+from hta_widgets.analysis.findings.rules import leading
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -18,7 +19,6 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
-from hta_widgets.analysis.findings.serving_rules import SERVING_RATE
 from hta_widgets.analysis.findings.serving_work import SERVING_WORK
 from hta_widgets.formatting import capitalised, counted, decapitalised, percent
 
@@ -37,7 +37,7 @@ def apart_from_work(frame: pd.DataFrame) -> pd.Series[bool]:
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence; about a server it begins with its time per token."""
-    serving = frame["topic"] == SERVING_RATE
+    serving = leading(frame)
     if not serving.any():
         return _answer(frame)
     work = frame["topic"] == SERVING_WORK
@@ -79,8 +79,8 @@ def _of_time(frame: pd.DataFrame) -> str:
 def _sentence(frame: pd.DataFrame) -> str:
     if len(about := frame[frame["section"] == RECORDING]):
         return str(about["headline"].iloc[0])
-    if (leading := frame["topic"] == "withheld").any():
-        return _cannot(frame[leading])
+    if (withheld := frame["topic"] == "withheld").any():
+        return _cannot(frame[withheld])
     found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))]
     verdict = frame[frame["section"] == VERDICT]
     now = found[found["section"] != LATER]

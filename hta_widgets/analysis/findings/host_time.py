@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
 
 PARTS: Final = ("loading", "operators", "collectives", "elsewhere", "outside")
 """What a thread does, each instant in one: the data loader; operators; communication, be it calls of it or
@@ -110,10 +110,16 @@ class HostTime:
 
     def in_collectives(self, time: Intervals) -> dict[str, int]:
         """Name -> how much of a time is in collectives, sends and receives of it, those inside them aside."""
-        found: dict[str, int] = {}
-        for name, ns in zip(self.collectives, own_time(time, self.spans, self.around).tolist(), strict=True):
-            found[name] = found.get(name, 0) + ns
-        return found
+        own = own_time(time, self.spans, self.around).tolist()
+        return longest_first({name: ns} for name, ns in zip(self.collectives, own, strict=True))
+
+
+def longest_first(times: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Name -> time on several ranks together, the longest first."""
+    sums: Counter[str] = Counter()
+    for of_rank in times:
+        sums.update(of_rank)
+    return dict(sorted(sums.items(), key=lambda each: (-each[1], each[0])))
 
 
 def is_of_host_alone(rank_trace: RankTrace) -> bool:

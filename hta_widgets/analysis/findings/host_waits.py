@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,9 @@ from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 _BETWEEN_TWO: Final = re.compile(r":(?:send|recv)")
 

@@ -2,235 +2,63 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
-from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, say
 from hta_widgets.analysis.findings import advice
-from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
-from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.idle_time import Cause, Where, apart_ns, idle_of, where_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.pause_rules import without_pauses
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
-from hta_widgets.analysis.idle.causes import (
-    IdleCauses,
-    blocked_threads,
-    is_data_loading,
-    is_synchronising,
-    named,
-)
-from hta_widgets.analysis.idle.pauses import LEAST_NS
-from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
+from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising
 from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.trace.rank_trace import RankTrace
 
-if TYPE_CHECKING:
-    from hta_widgets.analysis.replay.edits import Edit
-    from hta_widgets.trace.rank_trace import RankTrace
-
-# From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
-MOST = 0.5
-_MENTIONED = 2
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where the host was during an idle time.
-
-    Attributes:
-        cause: of the idle time. idle: when it is, on `rank`.
-        places: the calls that it was in.
-        recorded_ns: how much of the time lies in recorded calls.
-        gap: the longest piece, (start, end).
-        shown_by: an event that shows why: a call that is open then, or else what ends it; None if nothing.
-        drained_ns: how much of it lies in gaps that begin while the host waits for the device.
-        drained_by: the call in which it waits before most of that; "" if that is less than half of the time.
-        in_replays_ns, between_replays_ns: how much of it lies in replays of graphs, and right before one that
-            is queued already.
-    """
-
-    cause: str
-    rank: int
-    idle: Intervals
-    places: list[Place]
-    recorded_ns: int
-    gap: tuple[int, int]
-    shown_by: int | None
-    drained_ns: int = 0
-    drained_by: str = ""
-    in_replays_ns: int = 0
-    between_replays_ns: int = 0
-
-    @property
-    def longest_ns(self) -> int:
-        return self.gap[1] - self.gap[0]
-
-    @property
-    def recorded(self) -> bool:
-        """Whether no less than half of the time lies in recorded calls."""
-        return self.recorded_ns >= MOST * self.idle.length
-
-    @property
-    def long(self) -> bool:
-        """Whether no less than half of the time lies in gaps of a millisecond or more."""
-        lengths = self.idle.end - self.idle.start
-        return bool(lengths[lengths >= LEAST_NS].sum() >= MOST * self.idle.length)
-
-    @property
-    def once(self) -> bool:
-        """Whether half of the time or more lies in the longest gap."""
-        return self.longest_ns >= MOST * self.idle.length
-
-    def text(self) -> Text:
-        """`. 73 % of it lies in f. The longest gap is 3.00 ms`: few numbers each."""
-        whole = self.idle.length
-        mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
-        parts: list[Said] = [
-            say(
-                "{share}{of_it} in {place}{around}",
-                share=self._part("idle_in_call", place.idle_ns, call=place.name),
-                of_it=" of it lies" * (not nth),
-                place=place_claim(
-                    "most_idle_in" if mostly else "idle_in",
-                    place.name,
-                    self.rank,
-                    place.within,
-                    cause=self.cause,
-                    nth=nth,
-                ),
-                around=around_text(self.rank, place.name, place.within),
-            )
-            for nth, place in enumerate(self.places[:_MENTIONED])
-        ]
-        where = say(". {parts}", parts=says(parts)) if parts else NOTHING_SAID
-        if not self.recorded:
-            unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
-            what = "no call" if parts else "nothing"
-            where += say(". {share} of it lies where the host recorded {what}", share=unrecorded, what=what)
-        longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
-        where += say(
-            ". {longest} of it lies in one gap" if self.once else ". The longest gap is {longest}",
-            longest=longest,
-        )
-        if self.drained_by:
-            where += say(
-                ". {share} of it lies after the host had waited in {call} until the device had nothing left "
-                "to do",
-                share=self._part("idle_drained", self.drained_ns),
-                call=place_claim("drained_by", self.drained_by, self.rank, cause=self.cause),
-            )
-        if self.of_graphs:
-            place, ns = max(("inside", self.in_replays_ns), ("between", self.between_replays_ns), key=_second)
-            where += say(
-                ". {share} of it lies {place} replays of graphs",
-                share=self._part(f"idle_{place}_replays", ns),
-                place=place,
-            )
-        return where
-
-    @property
-    def of_graphs(self) -> bool:
-        """Whether half of it or more lies in replays of graphs, or between them."""
-        return self.in_replays_ns + self.between_replays_ns >= MOST * self.idle.length
-
-    def _part(self, measure: str, idle_ns: int, **about: str) -> Claim:
-        share, about = 100.0 * idle_ns / self.idle.length, {"cause": self.cause, **about}
-        return Claim(measure, share, "%", "idle_by_cause", (self.rank,), about)
-
-
-def _second(pair: tuple[str, int]) -> int:
-    return pair[1]
-
-
-@dataclass(frozen=True)
-class _Cause:
-    cause: str
-    reason: str
-    advise: Callable[[Inputs, Where], str]
-    waits_for_host: bool = True
-    known: Callable[[str], bool] = lambda name: False
-    shown_by: Callable[[str], bool] | None = None  # names of calls that are open then; default: the places
-
-
-_DATA = _Cause(
+_DATA = Cause(
     "data_stall",
     "while the host waits for the data loader",
     advice.data_stall,
     known=is_data_loading,
     shown_by=is_data_loading,
 )
-_SYNC = _Cause(
+_SYNC = Cause(
     "host_sync",
     "while the host is blocked in a synchronising call",
     advice.sync_calls,
     shown_by=is_synchronising,
 )
-_HOST = _Cause("host_busy", "because the host launches too late", advice.idle_host)
-_LAUNCH = _Cause(
+_HOST = Cause("host_busy", "because the host launches too late", advice.idle_host, host_ahead=True)
+_LAUNCH = Cause(
     "launch_latency",
     "until a launch arrives, with nothing queued",
     advice.launch_bound,
     known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
+    host_ahead=True,
 )
-_BETWEEN = _Cause(
+_BETWEEN = Cause(
     "kernel_wait", "between one queued kernel and the next", advice.tiny_kernels, waits_for_host=False
 )
-_WAIT = _Cause("device_wait", "although work is launched", advice.device_wait, waits_for_host=False)
+_WAIT = Cause("device_wait", "although work is launched", advice.device_wait, waits_for_host=False)
 
-_GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
-
-# Where it matters whether the host could have been ahead.
-_HOST_AHEAD = (_HOST, _LAUNCH)
 _CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
-_MAY_LIE_IN_GRAPHS = (_BETWEEN, _WAIT)
 
 
-def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
-    """The ranks that a loss is about: the one that stands out, else all."""
-    share = lost / frame["window_ns"]
-    worst = share.to_numpy().argmax()
-    most = float(share.iloc[worst])
-    if len(frame) > 1 and most >= ALONE * (float(share.sum()) - most) / (len(frame) - 1):
-        return frame.iloc[[int(worst)]]
-    return frame
-
-
-def shares_of(frame: pd.DataFrame, lost: pd.Series) -> dict[int, float]:
-    """What is lost on each of several ranks, in % of its time."""
-    if len(frame) < 2:
-        return {}
-    shares = 100.0 * lost.to_numpy(np.float64) / frame["window_ns"].to_numpy(np.float64)
-    return dict(zip(frame["rank"].tolist(), shares.tolist(), strict=True))
-
-
-def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
+def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
-        frame = inputs.idle
-        lost = frame[f"{cause.cause}_ns"]
-        if not lost.any():
+        loss = lost_on(inputs.idle, f"{cause.cause}_ns")
+        if loss is None or not severity_of(loss.share_pct):
             return None
-        about = concerned(frame, lost)
-        lost = lost[about.index]
-        cost = int(lost.sum()) // len(about)
-        whole = int(about["window_ns"].sum())
-        share = 100.0 * int(lost.sum()) / whole
-        if not severity_of(share):
-            return None
-        ranks = about["rank"].tolist()
-        worst = int(ranks[int(lost.to_numpy().argmax())])
-        alone = len(about) < len(frame)
-        late = int(about["host_busy_ns"].sum())
-        arriving = int(about["launch_latency_ns"].sum())
+        ranks, worst, share = loss.ranks, loss.worst, loss.share_pct
+        late = int(loss.rows["host_busy_ns"].sum())
+        arriving = int(loss.rows["launch_latency_ns"].sum())
         follows = NOTHING_SAID
-        if arriving < late and severity_of(100.0 * late / whole):
+        if arriving < late and severity_of(loss.share_of(late)):
             if cause is _LAUNCH:  # what is launched late also takes its time to arrive
                 return None
-            part = 100.0 * arriving / whole
+            part = loss.share_of(arriving)
             if cause is _HOST and severity_of(part):
                 follows = say(
                     ". Its launches take another {share} to arrive",
@@ -239,12 +67,12 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
                         apart_ns=apart_ns(inputs, ranks, "launch_latency"),
                     ),
                 )  # fmt: skip
-        where = _where(inputs, worst, cause)
+        where = where_of(inputs, worst, cause)
         text = say(
             "{who} idle {lost} {reason}{where}{follows}.",
-            who=idle_device(frame, worst if alone else None, cause.cause),
+            who=_idle_device(loss, cause.cause),
             lost=inputs.time_lost(
-                "idle_by_cause", share, cost, ranks, cause=cause.cause,
+                "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
                 apart_ns=apart_ns(inputs, ranks, cause.cause),
             ),
             reason=cause.reason,
@@ -252,17 +80,15 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             follows=follows,
         )  # fmt: skip
         return Finding(
-            cost,
+            loss.cost_ns,
             share,
             text,
             cause.advise(inputs, where),
             "idle_breakdown",
-            Evidence(
-                rank=worst if alone else None, event_rank=worst, event_id=where.shown_by, span=where.gap
-            ),
-            share_of=shares_of(about, lost),
+            Evidence(rank=loss.alone, event_rank=worst, event_id=where.shown_by, span=where.gap),
+            share_of=loss.shares,
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
-            explains=worst if alone else None,
+            explains=loss.alone,
             change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
@@ -275,91 +101,12 @@ def _graphs_already(where: Where) -> str:
     return "the program replays graphs already; what more of them would save is not simulated"
 
 
-def idle_device(frame: pd.DataFrame, rank: int | None, cause: str) -> Said:
+def _idle_device(loss: Loss, cause: str) -> Said:
     """`The device is`, `The device of rank 3 is`, where that stands out, or `The devices are`."""
-    if rank is None or len(frame) == 1:
-        return "The device is" if len(frame) == 1 else "The devices are"
-    return say("The device of {rank} is", rank=Claim("most_idle", (rank,), "ranks", about={"cause": cause}))
-
-
-def idle_of(inputs: Inputs, rank: int, cause: str) -> Intervals:
-    """The judged idle time of a cause; start-up and pauses have findings of their own."""
-    return (inputs.idle_causes(rank).causes[cause] & inputs.judged_time(rank)) - _apart(inputs, rank, cause)
-
-
-def _apart(inputs: Inputs, rank: int, cause: str) -> Intervals:
-    apart = inputs.paused(rank).both if cause == "host_busy" else Intervals.union([], [])
-    return apart | inputs.start_up[rank].idle if rank in inputs.start_up else apart
-
-
-def apart_ns(inputs: Inputs, ranks: list[int], cause: str) -> dict[str, int]:
-    """What of a cause counts as start-up or pauses, on the ranks that have any."""
-    found = {
-        rank: (inputs.idle_causes(rank).causes[cause] & inputs.judged_time(rank) & apart).length
-        for rank in ranks
-        if (apart := _apart(inputs, rank, cause))
-    }
-    return {str(rank): ns for rank, ns in found.items() if ns}
-
-
-def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
-    """What is known of the host on one rank during its idle time of a cause."""
-    rank_trace, idle = inputs.trace.rank(rank), inputs.idle_causes(rank)
-    windows = rank_trace.windows(inputs.scope)
-    part = idle_of(inputs, rank, cause.cause)
-    gap = part.longest
-    places: list[Place] = []
-    recorded = part.length
-    if cause.waits_for_host:
-        places = host_places(rank_trace, idle, part, windows, known=cause.known)
-        if cause is _HOST:  # the cause itself does not say what the host does:
-            recorded = recorded_by_host(rank_trace, idle, part, windows)
-            if recorded < MOST * part.length:  # the whole loop, as a region, says nothing of it
-                places = [place for place in places if not place.everywhere]
-    row = open_in(rank_trace, gap, cause.shown_by or {place.name for place in places}.__contains__)
-    if row < 0:
-        row = int(idle.next_row[idle.gaps.end.searchsorted(gap[1])])
-    return Where(
-        cause.cause,
-        rank,
-        part,
-        places,
-        recorded,
-        gap,
-        None if row < 0 else int(rank_trace.event_id[row]),
-        *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else (0, "")),
-        *(_replays(rank_trace, idle, part) if cause in _MAY_LIE_IN_GRAPHS else (0, 0)),
-    )
-
-
-def _replays(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, int]:
-    """`in_replays_ns` and `between_replays_ns` of a part of the idle time."""
-    graph = named(rank_trace, _GRAPH_LAUNCH.match)
-    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    begins = np.full(rank_trace.n, np.iinfo(np.int64).max)
-    np.minimum.at(begins, rank_trace.launch[work], rank_trace.start[work])
-    row = idle.next_row[np.searchsorted(idle.gaps.end, part.end)]
-    launch = rank_trace.launch[row]
-    of_graph = (launch >= 0) & graph[launch]
-    first = begins[launch] == rank_trace.start[row]
-    lengths = part.end - part.start
-    return int(lengths[of_graph & ~first].sum()), int(lengths[of_graph & first].sum())
-
-
-def _drained(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, str]:
-    """`drained_ns` and `drained_by` of a part of the idle time."""
-    begins = idle.gaps.start[idle.gaps.end.searchsorted(part.end)]
-    moments, lengths = np.stack([begins - 1, begins + 1], 1), part.end - part.start
-    drained = lengths[blocked_threads(rank_trace).within_each(moments) > 0].sum()
-    if drained < MOST * part.length:
-        return int(drained), ""
-    found = []
-    for code in np.flatnonzero([is_synchronising(name) for name in rank_trace.names]).tolist():
-        rows = np.flatnonzero((rank_trace.name == code) & ~rank_trace.is_device)
-        calls = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-        before = lengths[calls.within_each(moments) > 0].sum()
-        found.append((int(before), calls.length, rank_trace.names[code]))
-    return int(drained), max(found)[2]  # of calls in each other the outermost takes longest
+    if loss.alone is None:
+        return "The device is" if loss.among == 1 else "The devices are"
+    rank = Claim("most_idle", (loss.alone,), "ranks", about={"cause": cause})
+    return say("The device of {rank} is", rank=rank)
 
 
 _GRAPHS = Change(
@@ -382,12 +129,8 @@ def _pauses(inputs: Inputs, rank: int) -> list[Edit]:
 
 def _launches_on_time(inputs: Inputs) -> bool:
     """Whether the finding of a late host leaves anything to say of launches on their way."""
-    frame = inputs.idle
-    lost = frame["host_busy_ns"]
-    if not lost.any():
-        return True
-    about = concerned(frame, lost)
-    return not severity_of(100.0 * int(lost[about.index].sum()) / int(about["window_ns"].sum()))
+    late = lost_on(inputs.idle, "host_busy_ns")
+    return late is None or not severity_of(late.share_pct)
 
 
 RULES = (

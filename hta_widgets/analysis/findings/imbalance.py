@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Text, say
+from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start, recorded_of
-from hta_widgets.analysis.findings.waiting import evidence_of, waiting_of
+from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words
 from hta_widgets.trace.classify import EventClass
@@ -116,7 +117,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         ),
         suggestion,
         "stragglers",
-        evidence_of(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
+        evidence_of_loss(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
         lost=lost,
         title="" if most is None else "Waiting for another rank",
     )

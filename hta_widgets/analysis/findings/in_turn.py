@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,9 @@ from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.analysis.replay.what_if import PARTS, replayed
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 AMONG_RANKS: Final = "ranks as fast as they are on average"
 """In place of edits: the repair of the ranks that the replay of the job names."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.merging import merged
 from hta_widgets.analysis.findings.no_device import no_device
 from hta_widgets.analysis.findings.outside import outside
@@ -27,16 +28,13 @@ from hta_widgets.analysis.findings.rule import (
     Rule,
 )
 from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.savings import may_save, with_savings
 from hta_widgets.analysis.findings.shared_time import different_recordings
 from hta_widgets.analysis.findings.withheld import WithheldError
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, in_words
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.analysis.findings.saving import Judged
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,16 +18,16 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
 from hta_widgets.analysis.findings.callers import place_claim
-from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule, never
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.host_loss import host_rule
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST_NAMES: Final = 2
 _LEAST: Final = 0.03
@@ -163,29 +163,20 @@ def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
         text,
         inputs.accelerator.fill(advice),
         "call_stacks",
-        Evidence(
-            rank if several else None,
-            name=first,
-            event_rank=rank,
-            event_id=int(rank_trace.event_id[longest]),
-            span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
-        ),
+        evidence_of_event(rank_trace, longest, several, first),
         lost=inputs.when((rank,), lambda _: calls.time[kind]),
         title=title,
     )
 
 
 def _rule(kind: str, title: str, label: str, cause: str, does: str, advice: str, wrong_if: str) -> Rule:
-    return Rule(
+    return host_rule(
         topic=f"host_{kind}" if kind != _OPERATORS else "host_self_time",
         question=HOST_QUESTION,
         title=title,
         label=label,
         cause=cause,
-        lost_as="host",
         judge=partial(_judge, kind, does, advice),
-        applies=never,
-        no_change="only device work can be simulated, and none is recorded",
         wrong_if=wrong_if,
     )
 

@@ -11,6 +11,7 @@ from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.inputs import parse_values
 from hta_widgets.arrays import Bool
 from hta_widgets.trace.classify import EventClass
@@ -113,8 +114,7 @@ def _stated(rank_trace: RankTrace, operator: str, operators: Bool) -> tuple[int,
     """How many calls say that they are in training, and in evaluation mode; None without arguments."""
     if not rank_trace.has_argument("concrete_inputs"):
         return None
-    codes = [code for code, name in enumerate(rank_trace.names) if name == operator]
-    rows = np.flatnonzero(np.isin(rank_trace.name, codes) & operators)
+    rows = np.flatnonzero(named(rank_trace, operator.__eq__) & operators)
     texts = rank_trace.table.dictionary("concrete_inputs")
     counts = {"True": 0, "False": 0}
     for code in rank_trace.argument_codes("concrete_inputs")[rows].tolist():

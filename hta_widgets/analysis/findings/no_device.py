@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_time import HostTime, Sign, sign_of_device, time_of_thread
+from hta_widgets.analysis.findings.host_loss import names_with_shares
+from hta_widgets.analysis.findings.host_time import (
+    HostTime,
+    Sign,
+    longest_first,
+    sign_of_device,
+    time_of_thread,
+)
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
 from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 NO_DEVICE: Final = "no_device"
 """The topic of what the host does where no device work is recorded."""
@@ -102,11 +107,8 @@ def _spent(times: dict[int, HostTime]) -> _Spent:
     whole = sum(time.window_ns for time in times.values())
     found = _Spent("operators", {})
     for what in ("regions", "operators"):
-        sums: dict[str, int] = {}
-        for time in times.values():
-            for name, ns in getattr(time, what).items():
-                sums[name] = sums.get(name, 0) + ns
-        longest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:_MOST_NAMES]
+        sums = longest_first(getattr(time, what) for time in times.values())
+        longest = list(sums.items())[:_MOST_NAMES]
         found = _Spent(what, {name: 100.0 * ns / whole for name, ns in longest if ns >= _LEAST * whole})
         if sum(sums.values()) >= _MOST * whole:
             break
@@ -117,31 +119,23 @@ def _longest(inputs: Inputs, spent: _Spent, ranks: list[int]) -> Said:
     if not spent.pct:
         return ""
     one, measure = ("region", "region_time") if spent.what == "regions" else ("operator", "operator_time")
-    listed: list[Said] = [
-        say(
-            "{name} ({share})",
-            name=Claim(f"longest_{one}", name, "name", ranks=tuple(ranks), about={"nth": nth}),
-            share=inputs.of_time(measure, pct, ranks, name=name),
-        )
-        for nth, (name, pct) in enumerate(spent.pct.items())
-    ]
+    names = names_with_shares(inputs, spent.pct, ranks, (f"longest_{one}", measure))
     aside = ", inner ones aside" if one == "operator" else ""
-    return say(f" Longest are the {spent.what}{aside}: {{names}}.", names=says(listed, ", "))
+    return say(f" Longest are the {spent.what}{aside}: {{names}}.", names=names)
 
 
 def _communicating(inputs: Inputs, times: dict[int, HostTime]) -> tuple[Said, str]:
     """How long collectives of the host are open, on whatever thread; the longest of them."""
-    whole, open_ns, by_name = 0, 0, dict[str, int]()
+    whole = open_ns = 0
     for rank, time in times.items():
-        judged = inputs.judged_time(rank)
         whole += time.window_ns
-        open_ns += (judged & Intervals.union(time.spans[:, 0], time.spans[:, 1])).length
-        for name, ns in time.in_collectives(judged).items():
-            by_name[name] = by_name.get(name, 0) + ns
+        spans = Intervals.union(time.spans[:, 0], time.spans[:, 1])
+        open_ns += (inputs.judged_time(rank) & spans).length
     share = 100.0 * open_ns / whole
     if share < 100.0 * _LEAST:
         return "", ""
-    name, ranks = max(sorted(by_name), key=lambda each: by_name[each]), tuple(times)
+    by_name = longest_first(time.in_collectives(inputs.judged_time(rank)) for rank, time in times.items())
+    name, ranks = next(iter(by_name)), tuple(times)
     said = say(
         " Collectives of the CPU are open {share}, longest {name}: whether the program waits for them is not "
         "recorded.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,17 +11,15 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
 from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST, _NEARLY_ALL = 0.5, 0.9
 _LEAST_NS: Final = 1_000_000

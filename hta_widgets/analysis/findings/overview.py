@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -21,10 +21,8 @@ from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, order
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, decapitalised, in_words
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _COLUMNS = {
     "rank": "Int64",

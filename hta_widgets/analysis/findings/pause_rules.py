@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
 from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.findings.serving_rules import is_serving
@@ -18,10 +20,6 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.core.intervals import Intervals
-    from hta_widgets.analysis.findings.inputs import Inputs
 
 _MOST = 0.5
 _LOAD: Final = (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.finding import Finding
 
 _MOST: Final = 12
 

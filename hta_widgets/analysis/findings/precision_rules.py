@@ -11,14 +11,13 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
-    cost_in_words,
     device_of,
-    evidence_of,
     known_peaks,
     longest_kernel,
     longest_run,
@@ -26,6 +25,7 @@ from hta_widgets.analysis.findings.shorter import (
 )
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
 from hta_widgets.analysis.kernels.peaks import compute_capability, peaks_of_rank, recorded_name
+from hta_widgets.analysis.kernels.units import Unit
 from hta_widgets.analysis.operators.least_times import REACHED, least_ns
 from hta_widgets.analysis.operators.unaligned import unaligned_kernels
 from hta_widgets.analysis.replay import edits
@@ -52,9 +52,9 @@ _VOLTA, _AMPERE = (7, 0), (8, 0)
 # Turing without tensor cores.
 _WITHOUT_CORES = re.compile(r"\bGTX\b|\bT(?:400|600|1000|1200)\b|\bMX\d{3}\b")
 
-_FULL: Final = ("simt_fp32", "tensor_fp32")
-_TF32: Final = ("tensor_tf32",)
-_Units = tuple[str, ...]
+_Units = tuple[Unit, ...]
+_FULL: Final[_Units] = ("simt_fp32", "tensor_fp32")
+_TF32: Final[_Units] = ("tensor_tf32",)
 
 
 def fp32_units(inputs: Inputs) -> Finding | None:
@@ -164,12 +164,11 @@ def _finding(
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
     known = any(inputs.of(rank, _beyond_half, units) for rank in ranks)
-    lost_to = cost_in_words(
-        inputs, "lost_to_precision" if known else "half_of_products", cost, pct, ranks, **which
-    )
+    measure = "lost_to_precision" if known else "half_of_products"
+    lost_to = inputs.time_lost(measure, pct, cost, ranks, **which)
     text = say(
-        "Matrix products and convolutions {how} cost {lost} They take {share} of the time of matrix products, "
-        "convolutions and attention. {cores} The longest of these kernels is {longest}.",
+        "Matrix products and convolutions {how} cost {lost} They take {share} of the time of matrix "
+        "products, convolutions and attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         lost=say(
             "{cost}. In 16 bits they would take so much less, at half the peak of this device or with half "
@@ -188,7 +187,7 @@ def _finding(
         text,
         f"{advice} Check that results stay good enough.",
         "kernel_classes",
-        evidence_of(rank_trace, row, len(about) < len(inputs.temporal)),
+        evidence_of_event(rank_trace, row, len(about) < len(inputs.temporal)),
         change=Change("with these products in 16 bits", lambda rank: _faster(rank, units)),
         lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest, open_in, place_claim
 from hta_widgets.analysis.findings.compiled import compiles
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
-from hta_widgets.analysis.idle.causes import is_synchronising
+from hta_widgets.analysis.idle.causes import is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 PER_LAUNCH_NS: Final = 20_000
 """An operator that only launches takes the host less."""
@@ -117,8 +116,7 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     """The classes of modules of a rank in the judged time."""
     rank_trace = inputs.trace.rank(rank)
     python = rank_trace.event_class == EventClass.PYTHON
-    named = np.array([bool(MODULE.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    modules = np.flatnonzero(python & named[rank_trace.name])
+    modules = np.flatnonzero(python & named(rank_trace, MODULE.search))
     modules = modules[rank_trace.belong(modules, inputs.scope)]
     launches = np.unique(rank_trace.issuer[rank_trace.issuer >= 0]).astype(np.int64)
     launches = launches[rank_trace.belong(launches, inputs.scope)]
@@ -150,9 +148,8 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
 
 def _waits(rank_trace: RankTrace) -> Intervals:
     """When a synchronising call is open."""
-    named = np.array([is_synchronising(name) for name in rank_trace.names] or [False], np.bool_)
-    rows = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME))
-    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    runtime = rank_trace.event_class == EventClass.RUNTIME
+    return open_time(rank_trace, runtime & named(rank_trace, is_synchronising))
 
 
 RULE = Rule(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
@@ -14,9 +12,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def queue_full(inputs: Inputs) -> Finding | None:

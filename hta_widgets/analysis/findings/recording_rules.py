@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.inputs import MUCH_START_UP_PCT, Inputs
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.judged_time import MUCH_START_UP_PCT
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.places import short_place
@@ -21,11 +22,9 @@ from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.recording import Recording
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.recording import Recording
 
 _MOST_CALLS = 2
 # What is asked of each rank, and stays when its columns are dropped.

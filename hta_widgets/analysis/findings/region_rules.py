@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +15,10 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
@@ -143,23 +144,19 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
         if frame.empty or not inputs.judged:  # often is a number of times in each step
             return None
         calls = {rank: inputs.of(rank, _made, region) for rank in frame["rank"].tolist()}
-        by_host = frame["rank"].map(lambda rank: calls[rank].taken_ns)
-        if not by_host.any():
+        by_host = lost_on(frame, {rank: made.taken_ns for rank, made in calls.items()})
+        if by_host is None:
             return None
-        about = concerned(frame, by_host.astype(np.int64))
-        by_host = by_host[about.index]
-        by_device = about["rank"].map(lambda rank: calls[rank].device_ns)
-        ranks, whole = about["rank"].tolist(), int(about["window_ns"].sum())
-        idle = 100.0 * sum(inputs.of(rank, _idle_inside, region) for rank in ranks) / whole
+        ranks, worst = by_host.ranks, by_host.worst
+        by_device = replace(by_host, ns=np.array([calls[rank].device_ns for rank in ranks], np.int64))
+        idle = by_host.share_of(sum(inputs.of(rank, _idle_inside, region) for rank in ranks))
         taken = [
             ("the host", "time_in_calls", _open, by_host),
             ("the device", "launched_in_calls", _work, by_device),
         ]
-        taken.sort(key=lambda each: -int(each[3].sum()))
-        (who, measure, when, lost), (other, beside, _, of_other) = taken
-        cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / whole
-        device = 100.0 * int(by_device.sum()) / whole
-        worst = int(ranks[int(by_host.to_numpy(np.int64).argmax())])
+        taken.sort(key=lambda each: -each[3].share_pct)
+        (who, measure, when, loss), (other, beside, _, of_other) = taken
+        cost, share, device = loss.cost_ns, loss.share_pct, by_device.share_pct
         rank_trace, rows = inputs.trace.rank(worst), calls[worst].rows
         names = _names(rank_trace, rows)
         every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
@@ -181,31 +178,25 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             beside=say(
                 " It takes {other} {share}.",
                 other=other,
-                share=inputs.of_time(beside, 100.0 * int(of_other.sum()) / whole, ranks, calls=every),
+                share=inputs.of_time(beside, of_other.share_pct, ranks, calls=every),
             )
-            if of_other.any()
+            if of_other.ns.any()
             else "",
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
         )
         longest = int(rows[int(rank_trace.dur[rows].argmax())])
         severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
         if region.waits:
-            cost, share = round(idle * whole / 100.0) // len(about), idle
+            cost, share = round(idle * loss.whole_ns / 100.0) // len(ranks), idle
         return Finding(
             cost,
             share,
             text,
             inputs.accelerator.fill(region.suggest(rank_trace, rows)),
             "idle_breakdown",
-            Evidence(
-                rank=worst if len(about) < len(frame) else None,
-                name=names[0],
-                event_rank=worst,
-                event_id=int(rank_trace.event_id[longest]),
-                span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
-            ),
+            evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
             change=Change(region.label, lambda found: _edits(found, region)),
-            share_of=shares_of(about, lost),
+            share_of=loss.shares,
             lost={}
             if region.waits  # what others lose meanwhile is no part of it
             else inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),

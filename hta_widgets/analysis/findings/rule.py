@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from hta_widgets.analysis.core.claim import Said
 from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 if TYPE_CHECKING:
-    from hta_widgets.analysis.core.claim import Said
     from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.analysis.replay.edits import Edit
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 
 MAIN_QUESTION = "what devices do"
 IDLE_QUESTION = "why devices are idle"
@@ -109,6 +109,7 @@ class Rule:
         risk, needs: what may go wrong with what is suggested, and what it takes.
         wrong_if: what would make the finding false.
         headline: the verdict in one sentence, where it is not built from cost and saving.
+        leads: the answer in one sentence begins with what it finds.
     """
 
     topic: str
@@ -128,6 +129,7 @@ class Rule:
     needs: str = ""
     wrong_if: str = ""
     headline: str = ""
+    leads: bool = False
 
     @property
     def name(self) -> str:

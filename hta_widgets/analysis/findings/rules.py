@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pandas as pd
+
 from hta_widgets.analysis.findings import (
     attention_rules,
     bimodal_steps,
@@ -17,6 +19,7 @@ from hta_widgets.analysis.findings import (
     exposed_communication,
     fsdp_rules,
     fusion_rules,
+    host_communication_rules,
     host_rules,
     idle_rules,
     imbalance,
@@ -56,6 +59,7 @@ RULES: Final[tuple[Rule, ...]] = (
     turn_rules.RULE,
     queue_rules.RULE,
     *host_rules.RULES,
+    *host_communication_rules.RULES,
     *lost_device_rules.RULES,
     *compute_rules.RULES,
     straggler.RULE,
@@ -85,3 +89,8 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP)}
+
+
+def leading(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` with which the answer in one sentence begins."""
+    return frame["topic"].isin([rule.topic for rule in RULES if rule.leads])

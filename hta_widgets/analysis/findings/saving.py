@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Said, say
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.finding import Finding
-    from hta_widgets.analysis.findings.rule import Rule
-    from hta_widgets.analysis.replay.edits import Edit
 
 NOT_ESTIMATED: Final = "Saving not estimated"
 """How a sentence begins that says why."""

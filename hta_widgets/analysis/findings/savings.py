@@ -9,26 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.findings.among_ranks import among_ranks, at_most
 from hta_widgets.analysis.findings.finding import Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
 from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
 from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.quality import Quality, first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-    from hta_widgets.analysis.replay.edits import Edit
 
 _log = logging.getLogger(__name__)
 

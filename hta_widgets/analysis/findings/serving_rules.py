@@ -27,9 +27,6 @@ from hta_widgets.errors import MissingDataError
 
 Answer = TypeVar("Answer")
 
-SERVING_RATE: Final = "serving_rate"
-"""The topic of the row that says how long a token takes: the verdict of a server begins with it."""
-
 _MOST: Final = 0.5
 # Less of the period between steps is not worth a word.
 _LEAST_BUBBLE: Final = 0.01
@@ -409,12 +406,13 @@ def _behind(inputs: Inputs, rank: int) -> _Behind | None:
 
 RULES = (
     Rule(
-        topic=SERVING_RATE,
+        topic="serving_rate",
         question="how long a token takes",
         title="Serving",
         judge=serving_rate,
         role="work",
         applies=never,
+        leads=True,
     ),
     Rule(
         topic="bubble_between_steps",

@@ -15,7 +15,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.configurations import configured
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import apart_ns, idle_of
+from hta_widgets.analysis.findings.idle_time import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
 from hta_widgets.arrays import Int64

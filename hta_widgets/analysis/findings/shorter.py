@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, Value, say
+from hta_widgets.analysis.core.claim import Claim, Said, Unit, Value
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import callers_text
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
-from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.evidence import evidence_of_event
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Severity
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank, recorded_name
 from hta_widgets.arrays import Int64
@@ -49,7 +50,7 @@ class Shorter:
         """What sentences about such kernels state: `lost`, `taken` and `left` of the time, and by whom."""
         ranks, left = tuple(self.ranks), self.taken_pct - self.lost_pct
         return {
-            "lost": cost_in_words(inputs, "lost_to_kernels", self.cost_ns, self.lost_pct, ranks, kind=kind),
+            "lost": inputs.time_lost("lost_to_kernels", self.lost_pct, self.cost_ns, ranks, kind=kind),
             "taken": inputs.share_of_time("kernels_of_kind", self.taken_pct, ranks, kind=kind),
             "left": inputs.of_time("kernels_could_take", left, ranks, kind=kind),
             "by": callers_text(inputs.trace.rank(self.worst), self.rows, kind=kind),
@@ -77,19 +78,11 @@ class Shorter:
             text,
             suggestion,
             kind,
-            evidence_of(rank_trace, run, self.alone, name, event),
+            evidence_of_event(rank_trace, run, self.alone, name, event),
             change=change,
             lost=self.running,
             severity=severity,
         )
-
-
-def cost_in_words(
-    inputs: Inputs, measure: str, cost_ns: int, share_pct: float, ranks: Iterable[int], **about: Any
-) -> Text:
-    """`4.7 % of step time (1.2 ms per step)`."""
-    share = inputs.share_of_time(measure, share_pct, ranks, **about)
-    return say("{share}{time}", share=share, time=inputs.time_per_step(measure, cost_ns, ranks, **about))
 
 
 class AboutEvent:
@@ -103,19 +96,6 @@ class AboutEvent:
         return Claim(measure, value, unit, "", self.ranks, self.about, shown)
 
 
-def evidence_of(
-    rank_trace: RankTrace, run: int, alone: bool, name: str = "", event: int | None = None
-) -> Evidence:
-    """That device work runs, as it shows in a row of a rank, which it is about `alone`."""
-    return Evidence(
-        rank=rank_trace.rank if alone else None,
-        name=name or rank_trace.names[rank_trace.name[run]],
-        event_rank=rank_trace.rank,
-        event_id=int(rank_trace.event_id[run if event is None else event]),
-        span=(int(rank_trace.start[run]), int(rank_trace.end[run])),
-    )
-
-
 def shorter(
     inputs: Inputs, find: Find, abstain: Callable[[Inputs, int], None] | None = None
 ) -> Shorter | None:
@@ -123,32 +103,23 @@ def shorter(
 
     None: less than is worth reporting. `abstain` raises what is missing to tell so of a rank.
     """
-    frame = inputs.temporal
+    ranks = inputs.temporal["rank"].tolist()
     if abstain is not None:
-        for rank in frame["rank"].tolist():
+        for rank in ranks:
             inputs.of(rank, abstain)
-    if frame.empty:
+    parts = {rank: inputs.of(rank, _of_rank, find) for rank in ranks}
+    loss = lost_on(inputs.temporal, {rank: lost for rank, (_, _, lost) in parts.items()})
+    if loss is None or loss.share_pct < NOTE_PCT:
         return None
-    parts = {rank: inputs.of(rank, _of_rank, find) for rank in frame["rank"].tolist()}
-    lost = frame["rank"].map(lambda rank: parts[rank][2])
-    if not (lost > 0).any():
-        return None
-    about = concerned(frame, lost)
-    ranks = about["rank"].tolist()
-    whole, lost = int(about["window_ns"].sum()), lost[about.index]
-    lost_pct = 100.0 * float(lost.sum()) / whole
-    if lost_pct < NOTE_PCT:
-        return None
-    worst = int(about["rank"].iloc[int(lost.to_numpy(np.float64).argmax())])
     return Shorter(
-        ranks,
-        len(about) < len(frame),
-        worst,
-        _judged(inputs, worst, find)[0],
-        int(lost.sum()) // len(about),
-        100.0 * sum(parts[rank][1] for rank in ranks) / whole,
-        lost_pct,
-        {rank: parts[rank][0] for rank in ranks},
+        loss.ranks,
+        loss.alone is not None,
+        loss.worst,
+        _judged(inputs, loss.worst, find)[0],
+        loss.cost_ns,
+        loss.share_of(sum(parts[rank][1] for rank in loss.ranks)),
+        loss.share_pct,
+        {rank: parts[rank][0] for rank in loss.ranks},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, LostAs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.formatting import duration
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import Trace
 
 _AS_LONG: Final = 0.9
 _LONGEST_LABEL: Final = 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -13,12 +13,8 @@ from hta_widgets.analysis.findings.saving import Judged, Saved
 from hta_widgets.analysis.findings.savings import edits_of, saved
 from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.what_if import answered
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hta_widgets.trace.model import Trace
 
 _SAME_PCT = 1e-6  # of shares of one whole, which differ by rounding
 

@@ -8,8 +8,9 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import apart_ns, concerned, idle_of, shares_of
+from hta_widgets.analysis.findings.idle_time import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.reader.schema import NULL
@@ -60,28 +61,19 @@ def _first_suspect(inputs: Inputs, rank: int) -> pd.Series | None:
 
 def unrecorded_idle(inputs: Inputs) -> Finding | None:
     """Idle time before device work whose launch was not recorded: its cause cannot be known."""
-    found = _lost(inputs, "unknown")
-    if found is None:
+    loss = lost_on(inputs.idle_at_all, "unknown_ns")
+    if loss is None:
         return None
-    about, *_, lost = found
-    ranks = about["rank"].tolist()
-    idle = 100.0 * int(about["idle_ns"].sum()) / int(about["window_ns"].sum())
+    ranks, idle = loss.ranks, loss.share_of(int(loss.rows["idle_ns"].sum()))
+    missing = _share_without_launch(inputs, ranks)
     text = say(
         "The device is idle {idle}. For {lost} the cause was not recorded. {missing} of the device work has "
         "no launch in the recording.",
         idle=inputs.share_of_time("idle", idle, ranks),
-        lost=lost,
-        missing=Claim(
-            "without_launch", _share_without_launch(inputs, ranks), "%", "device_work", tuple(ranks)
-        ),
+        lost=_time_lost(inputs, "unknown", loss),
+        missing=Claim("without_launch", missing, "%", "device_work", tuple(ranks)),
     )
-    return _of_idle(
-        inputs,
-        "unknown",
-        found,
-        text,
-        _record_launches(inputs, ranks),
-    )
+    return _of_idle(inputs, "unknown", loss, text, _record_launches(inputs, ranks))
 
 
 def _record_launches(inputs: Inputs, ranks: list[int]) -> str:
@@ -102,67 +94,35 @@ def _only_queues(inputs: Inputs, rank: int) -> bool:
 
 def no_work_due(inputs: Inputs) -> Finding | None:
     """Time before the first or after the last device work of the recording, inside the steps."""
-    found = _lost(inputs, "edge")
-    if found is None:
+    loss = lost_on(inputs.idle_at_all, "edge_ns")
+    if loss is None:
         return None
     text = say(
         "For {lost} the device has no work yet, or no more. That is start-up, the end of the program, or the "
         "edge of the recording.",
-        lost=found[3],
+        lost=_time_lost(inputs, "edge", loss),
     )
-    return _of_idle(
-        inputs,
-        "edge",
-        found,
-        text,
-        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
-    )
+    advice = "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5)."
+    return _of_idle(inputs, "edge", loss, text, advice)
 
 
-_Lost = tuple[pd.DataFrame, int, float, Text]
-
-
-def _lost(inputs: Inputs, cause: str) -> _Lost | None:
-    """Idle time of a cause: of which ranks, how much of each, its share, and both in words."""
-    frame = inputs.idle_at_all
-    if frame.empty:
-        return None
-    about = concerned(frame, frame[f"{cause}_ns"])
-    lost = int(about[f"{cause}_ns"].sum())
-    if not lost:
-        return None
-    cost, share, ranks = (
-        lost // len(about),
-        100.0 * lost / int(about["window_ns"].sum()),
-        about["rank"].tolist(),
-    )
-    apart = apart_ns(inputs, ranks, cause)
-    return (
-        about,
-        cost,
-        share,
-        inputs.time_lost("idle_by_cause", share, cost, ranks, cause=cause, apart_ns=apart),
-    )
-
-
-def _of_idle(inputs: Inputs, cause: str, found: _Lost, text: Text, suggestion: str) -> Finding:
-    about, cost, share, _ = found
-    ranks = about["rank"].tolist()
-    worst = int(ranks[int(about[f"{cause}_ns"].to_numpy(np.int64).argmax())])
+def _of_idle(inputs: Inputs, cause: str, loss: Loss, text: Text, suggestion: str) -> Finding:
     return Finding(
-        cost,
-        share,
+        loss.cost_ns,
+        loss.share_pct,
         text,
         suggestion,
         "idle_breakdown",
-        Evidence(
-            rank=worst if len(about) < len(inputs.idle_at_all) else None,
-            event_rank=worst,
-            span=idle_of(inputs, worst, cause).longest,
-        ),
-        share_of=shares_of(about, about[f"{cause}_ns"]),
-        lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause)),
+        Evidence(loss.alone, event_rank=loss.worst, span=idle_of(inputs, loss.worst, cause).longest),
+        share_of=loss.shares,
+        lost=inputs.when(loss.ranks, lambda rank: idle_of(inputs, rank, cause)),
     )
+
+
+def _time_lost(inputs: Inputs, cause: str, loss: Loss) -> Text:
+    apart = apart_ns(inputs, loss.ranks, cause)
+    measured = {"cause": cause, "apart_ns": apart}
+    return inputs.time_lost("idle_by_cause", loss.share_pct, loss.cost_ns, loss.ranks, **measured)
 
 
 def _share_without_launch(inputs: Inputs, ranks: list[int]) -> float:

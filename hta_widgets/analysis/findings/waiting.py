@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
+import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.finding import Evidence
-from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.inputs import Inputs
 
 
 def waiting_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
@@ -43,27 +37,6 @@ def exposed_runs(inputs: Inputs, kernels: pd.DataFrame) -> dict[int, Intervals]:
         runs = Intervals.union(*(rows[edge].to_numpy(np.int64) for edge in ("start_ns", "end_ns")))
         found[rank] = _exposed(inputs, rank) & runs
     return found
-
-
-def evidence_of(
-    inputs: Inputs, lost: Mapping[int, Intervals], classes: Iterable[EventClass], rank: int | None, name: str
-) -> Evidence:
-    """The longest stretch of a loss, on its rank, and the device work of these classes that takes most of it.
-
-    Args:
-        rank, name: what the finding is about.
-    """
-    longest = {each: int((time.end - time.start).max()) for each, time in lost.items() if len(time)}
-    if not longest:
-        return Evidence(rank=rank, name=name)
-    of_rank = max(longest, key=lambda each: longest[each])
-    time, rank_trace = lost[of_rank], inputs.trace.rank(of_rank)
-    at = int((time.end - time.start).argmax())
-    start, end = int(time.start[at]), int(time.end[at])
-    rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.event_class, list(classes)))
-    inside = np.minimum(rank_trace.end[rows], end) - np.maximum(rank_trace.start[rows], start)
-    event = int(rank_trace.event_id[rows[int(inside.argmax())]])
-    return Evidence(rank=rank, name=name, event_rank=of_rank, event_id=event, span=(start, end))
 
 
 def _exposed(inputs: Inputs, rank: int) -> Intervals:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hta_widgets.analysis.replay.quality import WORST_ERROR_PCT, quality_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted, percent
-from hta_widgets.trace.records.vetoes import CLAIMS, decisive, reason_of
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.records.vetoes import Claim
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.records.vetoes import CLAIMS, Claim, decisive, reason_of
+from hta_widgets.trace.scope import Scope
 
 # Of so few device records without a launch nothing follows.
 _FEW_UNCALLED = 0.005

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hta_widgets.analysis.findings import host_communication_rules, host_rules
 from hta_widgets.analysis.findings.headline import sentence
-from hta_widgets.analysis.findings.host_rules import RULES
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.trace.model import Trace
@@ -61,7 +61,8 @@ def opened(folder: Path, *programs: Program) -> Trace:
 
 
 def of_host(rows: dict[str, dict[str, Any]]) -> set[str]:
-    return {rule.topic for rule in RULES} & rows.keys()
+    rules = (*host_rules.RULES, *host_communication_rules.RULES)
+    return {rule.topic for rule in rules} & rows.keys()
 
 
 def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:

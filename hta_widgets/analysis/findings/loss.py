@@ -1,0 +1,90 @@
+"""A loss of several ranks: those that it is about, and how much it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.findings.finding import ALONE
+from hta_widgets.arrays import Int64
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is lost on the rank that stands out, or else on all.
+
+    Attributes:
+        rows: of these ranks, with all columns of the frame that was asked about.
+        ns: how much each of them loses.
+        among: how many ranks were asked about.
+    """
+
+    rows: pd.DataFrame
+    ns: Int64
+    among: int
+
+    @property
+    def ranks(self) -> list[int]:
+        ranks: list[int] = self.rows["rank"].tolist()
+        return ranks
+
+    @property
+    def worst(self) -> int:
+        """The rank that loses most."""
+        return int(self.rows["rank"].iloc[int(self.ns.argmax())])
+
+    @property
+    def alone(self) -> int | None:
+        """The rank that stands out, if one does."""
+        return self.worst if len(self.rows) < self.among else None
+
+    @property
+    def cost_ns(self) -> int:
+        """The mean of these ranks."""
+        return int(self.ns.sum()) // len(self.ns)
+
+    @cached_property
+    def whole_ns(self) -> int:
+        """The judged time of these ranks together."""
+        return int(self.rows["window_ns"].sum())
+
+    @property
+    def share_pct(self) -> float:
+        return self.share_of(int(self.ns.sum()))
+
+    def share_of(self, ns: int) -> float:
+        """What a time of these ranks together is of theirs, in %."""
+        return 100.0 * ns / self.whole_ns
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """What is lost on each of several ranks, in % of its time."""
+        if len(self.rows) < 2:
+            return {}
+        shares = 100.0 * self.ns.astype(np.float64) / self.rows["window_ns"].to_numpy(np.float64)
+        return dict(zip(self.ranks, shares.tolist(), strict=True))
+
+
+def lost_on(frame: pd.DataFrame, lost: str | Mapping[int, int]) -> Loss | None:
+    """What ranks lose; None where that is nothing.
+
+    Args:
+        frame: a row per rank, with its judged time: columns rank and window_ns.
+        lost: the column with what is lost, or rank -> that, ns.
+    """
+    if frame.empty:
+        return None
+    column = frame[lost] if isinstance(lost, str) else frame["rank"].map(lost)
+    ns: Int64 = np.array(column, np.int64)
+    if not ns.any():
+        return None
+    share = ns / frame["window_ns"].to_numpy(np.int64)
+    worst = int(share.argmax())
+    most = float(share[worst])
+    if len(frame) > 1 and most >= ALONE * (float(share.sum()) - most) / (len(frame) - 1):
+        return Loss(frame.iloc[[worst]], ns[[worst]], len(frame))
+    return Loss(frame, ns, len(frame))

@@ -1,0 +1,213 @@
+"""What the story says of one finding: what it saves or costs, why, where it shows, and what to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+from hta_widgets.analysis.findings.bar import SAVINGS, Form, Part, Whole, change_of, class_in, cost_in
+from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.in_turn import in_turn
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rules import BY_TOPIC
+from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
+from hta_widgets.analysis.findings.sections import LATER, MEMORY, SAVES
+from hta_widgets.analysis.findings.shown_at import Place, places_of
+from hta_widgets.analysis.replay.what_if import LEAST_PCT
+from hta_widgets.formatting import capitalised, decapitalised, duration, percent
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+RANK: Final = "{rank}"
+"""Stands in the texts of a rule for the rank of its finding."""
+# Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
+_HOW_MUCH: Final = re.compile(
+    r"\d(?!.* of it lies (?:after|inside|between) )"
+    r"|(?:That is|They take|It lasts up to|The longest gap is|Ranks? [\d, and\u2013]+ costs?) \d"
+)
+_NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
+_FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
+_FASTER_HOST: Final = "[edits.host(0.5)]"
+_MOST_STEPS: Final = 256  # of all ranks
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a finding says, and what to do.
+
+    Attributes:
+        topic: of its rule. noun: its name in three words. cause_words: in a headline. title: a heading.
+        form: as in `Part`; "memory" of what takes no time.
+        figure: what it saves or costs, as a text; label: the same with how it is known.
+        what, why, todo: sentences; `what` has all that tell how much it is.
+        sure: how its saving is known. wrong_if, risk, needs: as in `overview`.
+        own: what its change saves alone, where that is not what it saves on top of those before; or "".
+        kind: the analysis that shows it. edits: what was replayed.
+        lost_as: the class of the time.
+        places: where it shows, the best to look at first.
+        ranks: to be seen for it, the first at the top.
+    """
+
+    topic: str
+    noun: str
+    cause_words: str
+    title: str
+    form: str
+    figure: str
+    label: str
+    what: list[str]
+    why: list[str]
+    todo: str
+    sure: str
+    wrong_if: str
+    risk: str
+    needs: str
+    own: str
+    kind: str
+    edits: str
+    lost_as: str
+    places: list[Place]
+    ranks: list[int]
+
+
+def advice_of(
+    trace: Trace, scope: Scope, inputs: Inputs, frame: pd.DataFrame, whole: Whole | None, parts: list[Part],
+    at: int, row: pd.Series,
+) -> Advice:  # fmt: skip
+    part = next((part for part in parts if part.finding == at), None)
+    form: Form | str = (
+        part.form if part else {MEMORY: "memory", LATER: "hidden"}.get(row["section"], "unknown")
+    )
+    rule = BY_TOPIC.get(row["topic"])
+    label = (rule and _of_rank(rule.label, row)) or title(row)
+    first, *more = _sentences(str(row["text"]))
+    inner = frame[frame["part_of"] == row["topic"]]
+    more += [_sentences(str(text))[0] for text in inner["text"]]
+    what = [first, *(text for text in more if _HOW_MUCH.match(text) and not _NO_NEWS.match(text))]
+    places = places_of(trace, row, label, class_in(whole, row))
+    figure, said = _figure(row, whole, part, form)
+    ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
+    on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
+    ranks += [place.rank for place in places[:1] if place.rank not in ranks]
+    return Advice(
+        topic=str(row["topic"]),
+        noun=label,
+        cause_words=_cause_words(frame, row),
+        title=label if rule and RANK in rule.label else f"{label}{on_rank}",
+        form=form,
+        figure=figure,
+        label=said,
+        what=what,
+        why=[text for text in more if not _HOW_MUCH.match(text)],
+        todo=str(row["suggestion"]),
+        sure=_sure(trace, scope, inputs, whole, part, row, form),
+        wrong_if=capitalised(str(row["wrong_if"])),
+        risk=str(row["risk"]),
+        needs=str(row["needs"]),
+        own=_own(row, whole, part),
+        kind=str(row["kind"]),
+        edits=str(row["edits"]),
+        lost_as=class_in(whole, row),
+        places=places,
+        ranks=ranks,
+    )
+
+
+def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -> tuple[str, str]:
+    """What it saves, or what is left of its cost, and that with how it is known."""
+    cost = duration(cost_in(whole, row)) if whole else percent(row["share_pct"])
+    if part and duration(part.ns) != cost:
+        cost = f"{duration(part.ns) if part.ns else 'nothing'} left of {cost}"
+    if form in SAVINGS and part:
+        saves = f"\N{MINUS SIGN}{duration(part.ns)}" if part.ns else "nothing more"
+        figure = f"0–{duration(part.ns)}" if form == "bound" and part.ns else saves
+        return figure, f"{saves} · {'upper bound' if form == 'bound' else 'simulated'}"
+    if form == "hidden":
+        return cost, f"{cost} · hidden: saves nothing yet"
+    if form == "memory" or not row["share_pct"]:
+        return "", "takes no time"
+    return cost, f"{cost} · saving not estimated"
+
+
+def _own(row: pd.Series, whole: Whole | None, part: Part | None) -> str:
+    if whole is None or part is None or row["section"] != SAVES or part.form != _FORM_OF[row["method"]]:
+        return ""  # of another form is another change: then `sure` says both
+    own = round(whole.ns * float(row["saving_pct"]) / 100)
+    return f"{duration(own)} on its own" if 100.0 * abs(own - part.ns) >= LEAST_PCT * whole.ns else ""
+
+
+def _sure(
+    trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, part: Part | None, row: pd.Series,
+    form: str,
+) -> str:  # fmt: skip
+    """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
+    together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
+    said = " ".join(each for each in _sentences(str(row["saving"])) if not together.match(each))
+    if form != "hidden" or whole is None:
+        if form == "bound" and row["method"] == "replay":
+            most = f", {percent(100.0 * part.ns / whole.ns)} less" if part and whole and whole.ns else ""
+            said = f"{said} Upper bound{most}: a CPU that takes no time at all."
+        return said or f"{NOT_ESTIMATED}."
+    texts = ["Saves nothing yet: something else decides the time."]
+    if change_of(row) and row["edits"]:
+        found = in_turn(trace, scope, int(row["saving_rank"]), [_FASTER_HOST, str(row["edits"])])
+        more = found.saved_pct[1] - found.saved_pct[0] if found else 0.0
+        if more >= LEAST_PCT:
+            time = duration(round(whole.ns * more / 100))
+            bound = "up to " if row["method"] == "bound" else ""
+            unit = " per step" if whole.per_step else ""
+            texts = [f"Saves nothing yet; {bound}{time}{unit} once the CPU is twice as fast (simulated)."]
+        elif found:
+            texts.append("Nor does it with the CPU twice as fast (simulated).")
+    elif said:
+        texts = [said]
+    if class_in(whole, row) == "communication":
+        texts += _longest_in_shortest(trace, inputs)
+    return " ".join(texts)
+
+
+def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
+    """The best evidence that communication is hidden: the step with most of it is the shortest."""
+    steps = inputs.scope.iterations or ()
+    ranks = inputs.trace.ranks_of(inputs.scope)
+    if not inputs.announced or len(steps) < 2 or len(steps) * len(ranks) > _MOST_STEPS:
+        return []
+    found = {}
+    for step in steps:
+        of_step = temporal_breakdown(trace, Scope(ranks=inputs.scope.ranks, iterations=(step,)))
+        if of_step.empty:
+            return []
+        found[step] = of_step["window_ns"].mean(), of_step["communication_ns"].mean()
+    shortest = min(found, key=lambda step: found[step][0])
+    most = max(found, key=lambda step: found[step][1])
+    longest, least = max(time for time, _ in found.values()), min(time for _, time in found.values())
+    alike = min(longest - found[shortest][0], found[most][1] - least)
+    if shortest != most or 100.0 * alike < LEAST_PCT * longest:
+        return []
+    return [
+        f"Step {most} has the longest communication ({duration(found[most][1])}), and is the shortest step."
+    ]
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [each for each in re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text.strip()) if each] or [""]
+
+
+def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
+    """How a headline names a finding: by its reason, where that is known."""
+    inner = [BY_TOPIC[topic] for topic in frame.loc[frame["part_of"] == row["topic"], "topic"]]
+    rules = [rule for rule in inner if rule.among_ranks == "reason"]
+    rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
+    said = title(row)
+    causes = (_of_rank(rule.cause, row) for rule in rules)
+    return next(filter(None, causes), decapitalised(said))
+
+
+def _of_rank(text: str, row: pd.Series) -> str:
+    """The text of a rule about the rank of a finding; "" where it needs one and there is none."""
+    return "" if RANK in text and pd.isna(row["rank"]) else text.replace(RANK, str(row["rank"]))
