@@ -198,7 +198,7 @@ def expect_view(timeline: Locator, start: int, end: int) -> None:
     """Wait until the timeline has drawn this view, to a hundredth of its width."""
 
     def drawn() -> None:
-        shown = [int(edge) for edge in (timeline.get_attribute("data-view") or "").split()]
+        shown = [float(edge) for edge in (timeline.get_attribute("data-view") or "").split()]
         assert len(shown) == 2 and max(abs(shown[0] - start), abs(shown[1] - end)) <= (end - start) / 100
 
     eventually(drawn)

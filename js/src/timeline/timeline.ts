@@ -137,7 +137,7 @@ export class Timeline {
         shownInGutter: () => [this.layout, this.#lanes.scroll],
         drawGutter: (context, palette) => picture.drawGutter(context, this.#scene(), palette),
         drawLanes: (context, palette) => {
-          el.dataset.view = `${Math.floor(this.view.t0)} ${Math.ceil(this.view.t1)}`; // what a reader sees now
+          el.dataset.view = `${this.view.t0} ${this.view.t1}`; // what a reader sees now
           picture.drawLanes(context, this.#scene(), palette);
         },
         marked: () => hasMarks(this.#marks()),
