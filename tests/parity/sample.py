@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from tests.parity.cases import SEQUENCES
 from tests.parity.deviations import DEVIATIONS
 from tests.parity.observe import QUESTIONS
 
@@ -24,6 +25,8 @@ READ_BY_CHECKS = {
     "bandwidth_series",
     "idle",
 }
+# HTA's later answers of these change with the earlier ones, which leave columns in its frame: all or none.
+TOGETHER = {*SEQUENCES, "call_graph"}
 
 
 def left_out(job: str, number: int) -> list[str]:
@@ -31,10 +34,14 @@ def left_out(job: str, number: int) -> list[str]:
     if EVERY_CASE or job.split("-")[0] in FULL:
         return []
     first = [entry for entry in DEVIATIONS if entry.jobs.split()[0] == job]
-    return [
+    places = {question: at for at, question in enumerate(QUESTIONS)} | dict.fromkeys(TOGETHER, 0)
+    asked = {
         question
-        for at, question in enumerate(QUESTIONS)
-        if (at + number) % PART
-        and question not in READ_BY_CHECKS
-        and not any(entry.is_about(question) for entry in first)
-    ]
+        for question, at in places.items()
+        if (at + number) % PART == 0
+        or question in READ_BY_CHECKS
+        or any(entry.is_about(question) for entry in first)
+    }
+    if asked & TOGETHER:
+        asked |= TOGETHER
+    return [question for question in QUESTIONS if question not in asked]
