@@ -134,7 +134,7 @@ def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, jo
     page.set_viewport_size({"width": 1340, "height": 1000})
     root, explorer = opened(page, tmp_path, job)
     content = dict(explorer.parts)["story"].content
-    bundled = job in examples.names()
+    bundled = job in examples.names(recorded=False)  # a real cause lies in several places at once
     look = looks_right(root)
     if bundled:
         says_two_numbers_at_most(look)
