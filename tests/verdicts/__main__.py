@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.verdicts.experts import CONCLUSIONS, held_against
+from tests.verdicts.experts import CONCLUSIONS, OF_OUR_OWN, held_against, own_held_against
 from tests.verdicts.test_readings import READINGS
 from tests.verdicts.test_verdicts import judge
 
@@ -12,6 +12,7 @@ from tests.verdicts.test_verdicts import judge
 def main() -> None:
     judged = {name: judge(name) for name in sorted(READINGS)}
     judged |= {f"recordings/{name}": held_against(name) for name in CONCLUSIONS}
+    judged |= {f"examples/{name}": own_held_against(name) for name in OF_OUR_OWN}
     for name, found in judged.items():
         print(f"{found.word:7} {name}: {found.headline}")
         for problem in (*found.wrong, *(f"silent on {cause}" for cause in (*found.silent, *found.partly))):

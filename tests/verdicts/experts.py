@@ -1,4 +1,7 @@
-"""What is said of ../shared/recordings, held against an expert's conclusions: `experts.toml`."""
+"""What is said of recordings, held against an expert's conclusions.
+
+`experts.toml` is about ../shared/recordings, `own.toml` about the recordings of an H100 in this repository.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,37 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from hta_widgets import examples
 from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
 from hta_widgets.trace import Trace
-from tests.support import shared_input
+from tests.support import ROOT, shared_input
 from tests.verdicts.test_verdicts import Judgement
 
-CONCLUSIONS: dict[str, dict[str, Any]] = tomllib.loads(
-    (Path(__file__).parent / "experts.toml").read_text(encoding="utf-8")
-)
+
+def _read(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+CONCLUSIONS = _read("experts.toml")
+OF_OUR_OWN = _read("own.toml")
 WITHIN = 3.0
 TEXTS = ("headline", "text", "saving", "suggestion")
 
 
 def held_against(name: str) -> Judgement:
-    """Everything said of a recording, against the expert's conclusion."""
-    expert, trace = CONCLUSIONS[name], Trace.open(shared_input(f"recordings/{name}"))
+    """Everything said of one of ../shared/recordings, against the expert's conclusion."""
+    return _judged(CONCLUSIONS[name], shared_input(f"recordings/{name}"))
+
+
+def own_held_against(name: str) -> Judgement:
+    """The same of a recording of this repository."""
+    bundled = name in examples.names()
+    folder = examples.path(name) if bundled else ROOT / "examples" / "recording" / "h100" / "run_1" / name
+    return _judged(OF_OUR_OWN[name], folder)
+
+
+def _judged(expert: dict[str, Any], path: Path) -> Judgement:
+    trace = Trace.open(path)
     frame = overview(trace)
     said = frame[~frame["severity"].isin((OPEN, CHECKED))]
     judged = said[said["section"] != "recording"]["topic"].tolist()

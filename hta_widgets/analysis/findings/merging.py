@@ -14,7 +14,9 @@ _MOST: Final = 0.5
 
 
 _NEARLY_ALL: Final = 0.9
-"""Of the time and of the saving of a wider finding: then that one names the cause."""
+_MOSTLY: Final = 0.8
+"""Of the time, and of the saving, of a wider finding: then that one names the cause (recorded on an H100: of
+47.6 % that a timely host saves, 42.6 % are an optimizer that launches 2,336 kernels one by one)."""
 
 
 def merged(judged: Sequence[Judged]) -> list[Judged]:
@@ -45,7 +47,7 @@ def _is_all_of(part: Judged, whole: Judged) -> bool:
         return False
     if _length(part.finding) < _NEARLY_ALL * _length(whole.finding):
         return False
-    return (part.saving.ns or 0) >= _NEARLY_ALL * (whole.saving.ns or 0)
+    return (part.saving.ns or 0) >= _MOSTLY * (whole.saving.ns or 0)
 
 
 def _largest_first(judged: Judged) -> tuple[int, int, str]:
