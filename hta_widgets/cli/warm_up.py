@@ -57,7 +57,11 @@ def _read() -> None:
 
 
 def _read_others() -> None:
-    """Other formats: begins and ends of slices in order and not, what is no packet, and a pickle."""
+    """Other formats: begins and ends of slices in order and not, arguments in them, what is no packet, and a
+    pickle.
+    """
+    nested = "0a1840015a1448012210520a496e7075742044696d7362022001"  # {"Input Dims": [1]}
+    scan(io.BytesIO(bytes.fromhex(nested)))
     slices = ("0a0640015a024801", "0a0640025a024802", "0a0640045a024801", "0a0640035a024802", "ff")
     scan(io.BytesIO(bytes.fromhex("".join(slices))))
     scan(io.BytesIO(bytes.fromhex("".join(slices[:2]))))

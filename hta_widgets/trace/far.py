@@ -428,12 +428,12 @@ class FarTrace(Trace):
 
     def _again(
         self,
-        kept: dict[int, npt.NDArray[np.bool_]] | None = None,
+        masks: dict[int, npt.NDArray[np.bool_]] | None = None,
         clock: IterationClock | None = None,
         rules: ClassRules | None = None,
     ) -> Trace:
-        if kept is not None:  # by columns, which are here
-            return super()._again(kept, clock, rules)
+        if masks is not None:  # by columns, which are here
+            return super()._again(masks, clock, rules)
         assigned = list(self._plan.assigned)
         return FarTrace(
             self.client, self._read, self._workers, [self._events[each.rank] for each in assigned], assigned,

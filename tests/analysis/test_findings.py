@@ -229,7 +229,7 @@ def test_the_sentence_counts_the_other_causes(others: int, is_part: bool, end: s
     found = found[found["severity"].isin(["warning", "note"])].head(1 + others)
     assert found["part_of"].tolist()[:2] == ["", "straggler"]
     found["part_of"] = found["part_of"] if is_part else ""
-    first = "Waiting for a late rank costs 14.6 % of the time. Without it, 7.38 % is saved"
+    first = "Waiting for a late rank costs 14.6 % of the time. Without it, 7.41 % is saved"
     assert sentence(found) == f"{first}{end}"
 
 

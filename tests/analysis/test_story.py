@@ -97,6 +97,8 @@ def one_number(trace: Trace) -> None:
             assert TIMES.findall(told.limits) == numbers
         for found in drawn.findings:
             assert found.number != at + 1 or found.label == advice.label
+
+
 def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
     late, loader = story(examples.load("ddp_4ranks")).advice
     assert late.why[0] == "Rank 2 computes longer (1.75 ms per step) than the others."

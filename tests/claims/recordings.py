@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hta_widgets import examples
-from tests.support import ROOT, SHARED_TRACES
+from tests.support import SHARED_TRACES
 
 __all__ = ["EXAMPLES", "SHARED", "path_of", "why_not_checked"]
 
@@ -51,7 +51,7 @@ SHARED = _shared()
 def path_of(name: str) -> Path:
     """Where a recording lies."""
     if name in EXAMPLES:
-        return ROOT / "hta_widgets" / "examples" / "data" / name
+        return examples.path(name)
     if name.startswith("traces/"):
         return SHARED_TRACES / name.removeprefix("traces/")
     return _BESIDE / name

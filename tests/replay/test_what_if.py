@@ -167,7 +167,7 @@ def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     [
         (
             [("cpu_op", "aten::ones", 1, 701), ("cpu_op", "aten::empty", 1, 700)],
-            "for 69.9 % of its time the host that decides it is in one call (aten::empty), and for 30.0 % "
+            "for 69.9 % of its time the host that decides it is in one call (aten::empty). For 30.0 % of it "
             "nothing is recorded",
         ),
         (

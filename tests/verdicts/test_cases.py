@@ -96,7 +96,7 @@ RIGHT = {
     "d13_restart_iters": Right(compute=35, idle=(35, 35), ranks=(0, 1), left_out="--recording 1"),
     "e04_sglang_roofline_steps": Right(compute=75, idle=(25,), steps=5),
     "f01_raw_newline_bare_quotes": Right(says=("malformed_event",)),
-    "f03_backslashes_u_n_t": Right(),
+    "f03_backslashes_u_n_t": Right(says=("not_json",)),
     "g03_python_gc": Right(compute=20, idle=(80,), steps=4),
     "g05_triton_cpu_op_stream": Right(compute=75, idle=(25,)),
     "g08_flow_hex_id": Right(),

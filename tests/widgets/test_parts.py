@@ -232,7 +232,7 @@ def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trac
     assert panel.chart["type"] == "heat"
     assert panel.marks["rows"] == len(ddp.iterations)
     assert panel.sentence.startswith(
-        "Waiting for a late rank costs 14.6 % of the time. Without it, 7.38 % is saved"
+        "Waiting for a late rank costs 14.6 % of the time. Without it, 7.41 % is saved"
     )
     late, slow, stall, verdict, checked = panel.notes
     assert (verdict["severity"], verdict["kind"]) == ("verdict", "kernel_breakdown")

@@ -43,7 +43,7 @@ def sentence(frame: pd.DataFrame) -> str:
     work = frame["topic"] == SERVING_WORK
     rest = frame[~serving & ~work]
     if work.any():  # parts of the model say more than kinds of kernels
-        computing = rest["topic"] == "compute_bound"
+        computing = rest["section"] == VERDICT
         rest = rest.assign(headline=rest["headline"].mask(computing, frame.loc[work, "headline"].iloc[0]))
     said = _answer(rest)
     return f"{str(frame.loc[serving, 'text'].iloc[0]).removesuffix('.')}. {said}"

@@ -45,6 +45,9 @@ _FASTER: Final = 2.0
 and peaks are known, one that does not takes as long as its operations at half the peak of 16 bits (on an H100
 GPT-2 in fp32 took 17.4 ms a step in bf16, by this 20.0, instead of 79.9)."""
 
+_LEAST_NS: Final = 5_000
+"""No product that takes half of its time is taken to be shorter: a kernel takes so long to start and end."""
+
 _MOSTLY_PCT = 50.0
 """Above it, what the units of the others are does not tell whether fp32 costs time."""
 
@@ -216,7 +219,7 @@ def _in_16_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
     own = max((peaks.tflops.get(unit, 0.0) for unit in units), default=0.0) if peaks else 0.0
     if not rate or not own:
         return rows, half
-    least = least_ns(rank_trace, rows, REACHED * rate / own, _FASTER)
+    least = np.maximum(least_ns(rank_trace, rows, REACHED * rate / own, _FASTER), _LEAST_NS)
     least[np.isin(rows, unaligned_kernels(rank_trace))] = np.nan  # they stay far from a peak in any type
     return rows, np.fmin(half, least)
 

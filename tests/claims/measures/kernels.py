@@ -180,10 +180,13 @@ def lost_to_precision(job: Job, stated: Stated) -> str:
             align = re.search(r"align(\d)", kernel.name)
             slow = wanted == "tf32" and align is not None and int(align[1]) < 4  # in any type
             least = least_of(operator, half, 2 * memory) if operator and not slow else None
-            lost = kernel.dur - min(kernel.dur / 2, math.inf if least is None else least)
+            half_of_it = kernel.dur / 2
+            lost = kernel.dur - min(half_of_it, math.inf if least is None else max(least, 5_000))
+            # convolutions and others, whose operations this reader does not count, lose half or more
+            most = kernel.dur if operator is not None and least is None and not slow else lost
             inside = any(start <= kernel.start and kernel.end <= end for start, end in rank.windows)
             sure += lost * (unit_of(kernel.name) == wanted and inside)
-            maybe += lost * (unit_of(kernel.name) in (wanted, ""))
+            maybe += most * (unit_of(kernel.name) in (wanted, ""))
     low, high = (stated_by(job, stated, ns) for ns in (sure, maybe))
     return "" if 0.98 * low <= stated.value <= 1.02 * high else f"{low:,.4g} to {high:,.4g} {stated.unit}"
 

@@ -307,7 +307,7 @@ _NAMED = (
     ),
     ("attention", r"attention|attn|flash(?!infer)|reduce_segments"),
     ("sampling", r"argmax|sampl"),
-    ("matrix products", r"Cijk_|gemm|nvjet|product"),
+    ("matrix products", r"Cijk_|gemm|nvjet|product|splitK"),
 )
 
 

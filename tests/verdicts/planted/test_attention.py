@@ -135,7 +135,7 @@ def test_attention_that_is_not_fused_is_told(
     # the gaps between kernels and the waits of the host are not attention's
     assert row["share_pct"] == pytest.approx(100 * (taken - left) / whole, abs=0.2)
     assert row["saving_pct"] == pytest.approx(100 * (taken - left) / whole, abs=0.2)
-    assert row["section"] == "saves" and row["method"] == "bound" and row["severity"] == "warning"
+    assert row["section"] == "saves" and row["method"] == "replay" and row["severity"] == "warning"
     said = f"{row['text']} {row['suggestion']}"
     assert all(
         word in said for word in (*words, "H100 SXM", "in nn.Module: Attention_0 at train.py(12): step")

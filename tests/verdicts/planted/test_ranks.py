@@ -557,7 +557,7 @@ def test_a_rank_that_is_late_before_its_step_is_timed(tmp_path: Path) -> None:
     frame = overview(Trace.open(tmp_path, cache=False, clock="device")).set_index("topic")
     assert "mutual_waiting" not in frame.index
     row = frame.loc["straggler"]
-    assert row["rank"] == 1 and "before the host called the next work" in row["text"]
+    assert row["rank"] == 1 and "before the host launches more" in row["text"]
     assert "Nearly all of it is in iteration 0." in row["text"] and "longer" not in row["text"]
     assert "the host of rank 1" in row["suggestion"]
 

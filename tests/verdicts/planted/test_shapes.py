@@ -72,7 +72,7 @@ def test_products_of_unaligned_sizes_are_told(
     assert row is not None
     assert row["share_pct"] == pytest.approx((6e6 - left) / 10e4, abs=0.2)
     assert row["saving_pct"] == pytest.approx((6e6 - left) / 10e4, abs=0.2)
-    assert row["section"] == "saves" and row["method"] == "bound" and row["severity"] == "warning"
+    assert row["section"] == "saves" and row["method"] == "replay" and row["severity"] == "warning"
     assert all(word in row["text"] for word in words), row["text"]
 
 
