@@ -7,10 +7,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hta_widgets import Trace
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.sections import OPEN
+from hta_widgets.analysis.operators.fused_attention import replaced_on_host
 from tests.verdicts.planted.devices import H100, opened, operator
 from tests.verdicts.planted.host_program import US, Program
 
@@ -141,6 +145,20 @@ def test_attention_that_is_not_fused_is_told(
         word in said for word in (*words, "H100 SXM", "in nn.Module: Attention_0 at train.py(12): step")
     )
     assert ("unaligned" in said) == ("unaligned kernels" in words)
+
+
+def test_the_host_is_left_with_one_operator_of_each_pass(tmp_path: Path) -> None:
+    rank_trace = opened(tmp_path, steps(and_back)(), H100).rank(0)
+    (found,) = replaced_on_host(rank_trace).values()
+    frame = Trace.open(rank_trace.path, cache=False).events()
+    named = [frame[frame["name"] == name].sort_values("start_ns") for name in ("aten::bmm", "aten::_softmax")]
+    outer = frame[frame["name"].str.endswith("Backward0")].sort_values("start_ns")
+    # of each step: from the end of the first product on, and the nodes of its backward pass but the first
+    first, last = named[0].iloc[0::4], named[0].iloc[1::4]
+    later = outer[outer.groupby(np.arange(len(outer)) // 3).cumcount() > 0]
+    want = Intervals.union([*first["end_ns"], *later["start_ns"]], [*last["end_ns"], *later["end_ns"]])
+    assert len(outer) == 3 * len(STEPS) and len(named[1]) == len(STEPS)
+    assert found.length == want.length > 0
 
 
 def routes(program: Program) -> None:

@@ -206,6 +206,9 @@ for rank in range(4):
         ),
     }
 CASES |= {
+    "each_rank_slow_in_kernels_of_its_own": Case(
+        lambda: Play(data_parallel([Pace(1.5, "128x256_tn"), Pace(1.5, "256x128_nn")])), never=("slower",)
+    ),
     "pipeline_chain_is_told": Case(
         lambda: Play(pipeline(one(4, 0, SLOW))),
         {"straggler": 0, "slow_kernels": 0},
