@@ -79,7 +79,7 @@ def pageable_copies(inputs: Inputs) -> Finding | None:
         most,
         gbps,
         say(
-            "pinned memory usually reaches {gbps} ({known_by}): the driver copies pageable memory once more",
+            "Pinned memory usually reaches {gbps} ({known_by}): the driver copies pageable memory once more",
             gbps=_usual(most, gbps, known_by),
             known_by=known_by,
         ),
@@ -129,7 +129,7 @@ def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggesti
     size = int(copies.size.sum()) / (inputs.judged or 1)
     text = say(
         "{name} takes {cost} longer than at the usual bandwidth. It copies {size}{per_step} at "
-        "{gbps}; {usual}.",
+        "{gbps}. {usual}.",
         name=Claim("name_of_copies", copies.name, "name", "", rank),
         cost=inputs.time_lost("beyond_bandwidth", share, cost, rank, **which, gbps=gbps),
         size=Claim("copied_bytes", size, "B", "", rank, which, f"{significant(size / 1e6)} MB"),

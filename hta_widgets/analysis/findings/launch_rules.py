@@ -100,21 +100,21 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
     least_pct = 100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row])
     advice = _BY_LIMITER[limiter]
-    why: Said = say("limited by {limiter}", limiter=most("limiter", limiter, "name"))
+    why: Said = say("is limited by {limiter}", limiter=most("limiter", limiter, "name"))
     if limiter == "grid":
         advice += _OF_BATCH_NORM * ("batch_norm" in str(most.name.value))
         why = say(
-            "{blocks} block{s} for {processors} multiprocessors are too few",
+            "has {blocks} block{s} for {processors} multiprocessors",
             blocks=most("blocks", blocks := int(launch.blocks[0])),
             s="s" * (blocks != 1),
             processors=most("multiprocessors", int(launch.multiprocessors[0])),
         )
     return _finding(
         inputs, found, most,
-        "Kernels that keep few warps on the device, and run far below what it could do,",
+        "Kernels that keep few warps on the device",
         "With the device filled",
         say(
-            "{longest} takes the most time of them: it fills {filled} of the device ({why}). It reaches "
+            "Of these, {longest} takes the most time. It fills {filled} of the device. It {why}. It reaches "
             "{reached} of half the peak, or of what memory carries.",
             longest=most.name,
             filled=most("occupancy", float(launch.filled_pct[0]), unit="%"),

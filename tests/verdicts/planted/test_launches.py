@@ -95,7 +95,7 @@ def told(
             steps("aten::mm", ((128, 8192), (8192, 3456)), GEMM, 1000 * US, launch(27, pct=2)),
             1e6,
             1e6 / 4,
-            ("27 blocks for 108 multiprocessors are too few", "aten::mm"),
+            ("27 blocks for 108 multiprocessors", "aten::mm"),
         ),
         # 255 registers for each of 128 threads: two blocks, 256 of 2048 threads
         (
@@ -127,7 +127,7 @@ def told(
             steps("aten::native_layer_norm", ((1, 1024), (1024,)), NORM, 1000 * US, launch(1, 128, 32, 0, 0)),
             1e6,
             1e6 * 128 / 108 / 2048,
-            ("1 block for 108 multiprocessors are too few",),
+            ("1 block for 108 multiprocessors",),
         ),
         # bytes at 2,039 GB/s
         (

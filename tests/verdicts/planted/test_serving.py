@@ -260,10 +260,10 @@ ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
     ("batch", "tail", "parts", "advice"),
     [
         (DECODE, (), "matrix products 100 %", "larger batches"),
-        (DECODE, ((SAMPLER, MS),), "matrix products 80.3 %, sampling 19.7 %", "fused sampler"),
-        (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 %, matrix products 40.4 %", "one-shot"),
+        (DECODE, ((SAMPLER, MS),), "matrix products 80.3 % and sampling 19.7 %", "fused sampler"),
+        (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 % and matrix products 40.4 %", "one-shot"),
         (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
-         "experts 49.7 %, matrix products 33.7 %, communication 16.6 %", "weights of experts"),
+         "experts 49.7 % and matrix products 33.7 %. Then communication 16.6 %", "weights of experts"),
         (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
     ],
 )  # fmt: skip
@@ -318,10 +318,10 @@ def test_the_batch_of_a_recorded_graph_is_that_of_its_capture(name: str) -> None
     [
         (
             "vllm_decode_full",
-            "experts 72.7 %, matrix products 11.5 %, attention 6.76 %",
+            "experts 72.7 % and matrix products 11.5 %. Then attention 6.76 %",
             "most of it is experts",
         ),
-        ("sglang_decode", "matrix products 59.6 %, attention 22.0 %", ""),
+        ("sglang_decode", "matrix products 59.6 % and attention 22.0 %", ""),
     ],
 )
 def test_what_recorded_steps_work_on(name: str, parts: str, said: str) -> None:
