@@ -57,8 +57,9 @@ def main(words: list[str]) -> None:
         from recorder.recording import Length, record
     except ModuleNotFoundError as error:
         made.error(f"recording needs PyTorch ({error})")
-    if arguments.wait:  # importing PyTorch took seconds, in which another process recorded
-        sys.stdin.readline()
+    # Importing PyTorch took seconds, in which another process recorded. No line: it is not this one's turn.
+    if arguments.wait and not sys.stdin.readline():
+        return
     if arguments.device == "cuda" and not machine.gpus():
         made.error("PyTorch sees no GPU; --device cpu records on the CPU")
     started = datetime.now(UTC).isoformat(timespec="seconds")

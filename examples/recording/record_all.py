@@ -109,7 +109,7 @@ def _record_each(chosen: dict[str, Setup], gpus: int, arguments: argparse.Namesp
         if not _record(name, first, commands[1:], gpus, arguments):
             yield name
     for run in waiting.values():
-        run.process.kill()
+        run.process.communicate()  # without a line to read it ends
 
 
 def _left_out(name: str, setup: Setup, arguments: argparse.Namespace) -> bool:

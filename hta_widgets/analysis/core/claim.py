@@ -148,3 +148,11 @@ def says(parts: list[Said], last: str = " and ") -> Text:
     fields = [f"{{{name}}}" for name in names]
     head, tail = ", ".join(fields[:-1]), "".join(fields[-1:])
     return Text(f"{head}{last if head else ''}{tail}", dict(zip(names, parts, strict=True)))
+
+
+def says_then(parts: list[Said]) -> Text:
+    """` Then a and b. Then c.`: two to a sentence."""
+    text = NOTHING_SAID
+    for at in range(0, len(parts), 2):
+        text += say(" Then {parts}.", parts=says(parts[at : at + 2]))
+    return text

@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import Claim, Said, say, says
+from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
@@ -148,8 +148,7 @@ def _of_kinds(kinds: pd.Series[float], ranks: list[int]) -> Said:
                 share=Claim("computing_in_kind", float(share), "%", "computing", tuple(ranks), about),
             )
         )
-    rest = say(" Then {parts}.", parts=says(parts[2:])) if parts[2:] else ""
-    return say(" Of that: {parts}.{rest}", parts=says(parts[:2]), rest=rest)
+    return say(" Of that: {parts}.{rest}", parts=says(parts[:2]), rest=says_then(parts[2:]))
 
 
 def _headline(kinds: pd.Series[float]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
+from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
@@ -82,7 +82,7 @@ def serving_work(inputs: Inputs) -> Finding | None:
             "Of the device's work in {phase} steps: {parts}.{rest}",
             phase=work.phase,
             parts=says(parts[:2]),
-            rest=_then(parts[2:]),
+            rest=says_then(parts[2:]),
         ),
         _advice(shown, most, work.phase),
         "roles",
@@ -90,14 +90,6 @@ def serving_work(inputs: Inputs) -> Finding | None:
         severity="verdict",
         headline=f"most of it is {most}" if shown.max() >= _MOST_PCT else f"{most} take most of it",
     )
-
-
-def _then(parts: list[Said]) -> Text:
-    """The others, two to a sentence."""
-    text = NOTHING_SAID
-    for at in range(0, len(parts), 2):
-        text += say(" Then {parts}.", parts=says(parts[at : at + 2]))
-    return text
 
 
 def padding(inputs: Inputs) -> Finding | None:
