@@ -67,6 +67,12 @@ def order_of_nesting(
     return rows
 
 
+def longest_at(start: Int64, dur: Int64) -> int:
+    """The position of what lasts longest, of equals of what begins first (not of the first in a file)."""
+    equal = np.flatnonzero(dur == dur.max())
+    return int(equal[start[equal].argmin()])
+
+
 def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct values, sorted: ``np.unique(values)``."""
     found: npt.NDArray[Any] = np.sort(pd.unique(values.ravel()))

@@ -37,6 +37,7 @@ from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_links import RankLinks
+from hta_widgets.trace.reader.file_names import natural
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
@@ -207,7 +208,8 @@ class RankTrace(RankLinks):
         """The processes that both run operators and launch work; of one program there is one."""
         calls = np.bincount(self.pid[self.event_class == EventClass.RUNTIME], minlength=len(self.pids))
         operators = np.bincount(self.pid[self.event_class == EventClass.HOST_OP], minlength=len(self.pids))
-        return [self.pids[code] for code in np.flatnonzero((calls > 0) & (operators > 0)).tolist()]
+        found = [self.pids[code] for code in np.flatnonzero((calls > 0) & (operators > 0)).tolist()]
+        return sorted(found, key=natural)
 
     @cached_property
     def clock_ahead_ns(self) -> int:

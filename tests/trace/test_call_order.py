@@ -15,8 +15,12 @@ from hta_widgets.trace import RankTrace, Trace
 from tests.support import shared_input
 from tests.trace.helpers import kernel, slice_, write
 
-# Recordings of whole microseconds, in which many calls begin and end together.
-RECORDINGS = ["recordings/inductor_2022", "recordings/mnist_torch18_cpu"]
+# Recordings of whole microseconds, in which many calls begin and end together; equal kernels in a graph;
+# a step as long as the profiler's span; two programs; products whose time in 16 bits is an estimate.
+RECORDINGS = [
+    "recordings/inductor_2022", "recordings/mnist_torch18_cpu", "cases/c07_graph_many_streams",
+    "traces/hta/critical_path/cuda_event_sync", "cases/d01_interleaved", "recordings/vgg11_a100",
+]  # fmt: skip
 # Analyses that follow from who calls whom, without a number of a place in the file.
 OF_CALLS = ("operators", "op_counts", "critical_path", "overview", "idle_breakdown")
 

@@ -23,7 +23,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.ordering import longest_at, unique
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
@@ -184,7 +184,8 @@ def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.name == rank_trace.names.index(name)))
     rows = rows[rank_trace.belong(rows, inputs.scope)]
-    return evidence_of_event(rank_trace, int(rows[int(rank_trace.dur[rows].argmax())]), alone=True)
+    row = int(rows[longest_at(rank_trace.start[rows], rank_trace.dur[rows])])
+    return evidence_of_event(rank_trace, row, alone=True)
 
 
 RULES = (

@@ -18,7 +18,7 @@ from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, 
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, longest_at
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -145,8 +145,8 @@ def sign_of_device(rank_trace: RankTrace) -> Sign | None:
     operator = classes == EventClass.HOST_OP
     reading = operator & named(rank_trace, is_synchronising)
     if reading.any() and np.median(rank_trace.dur[reading]) > _READ_NS:
-        longest = np.flatnonzero(reading)[int(rank_trace.dur[reading].argmax())]
-        return Sign("reads", names[rank_trace.name[longest]])
+        row = np.flatnonzero(reading)[longest_at(rank_trace.start[reading], rank_trace.dur[reading])]
+        return Sign("reads", names[rank_trace.name[row]])
     nodes = operator & named(rank_trace, _NODE.search)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))

@@ -221,7 +221,7 @@ def _in_16_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
         return rows, half
     least = np.maximum(least_ns(rank_trace, rows, REACHED * rate / own, _FASTER), _LEAST_NS)
     least[np.isin(rows, unaligned_kernels(rank_trace))] = np.nan  # they stay far from a peak in any type
-    return rows, np.fmin(half, least)
+    return rows, np.fmin(half, np.rint(least))  # whole ns: their sum does not depend on their order
 
 
 def _left(inputs: Inputs, rank: int, units: _Units) -> float:

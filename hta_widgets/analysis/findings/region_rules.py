@@ -26,6 +26,7 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import longest_at
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -184,7 +185,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             else "",
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
         )
-        longest = int(rows[int(rank_trace.dur[rows].argmax())])
+        longest = int(rows[longest_at(rank_trace.start[rows], rank_trace.dur[rows])])
         severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
         if region.waits:
             cost, share = round(idle * loss.whole_ns / 100.0) // len(ranks), idle

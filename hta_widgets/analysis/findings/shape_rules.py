@@ -19,6 +19,7 @@ from hta_widgets.analysis.findings.shorter import (
 )
 from hta_widgets.analysis.operators.unaligned import aligned_ns, unaligned_kernels, unaligned_products
 from hta_widgets.analysis.replay import edits
+from hta_widgets.trace.ordering import longest_at
 
 
 def unaligned_shapes(inputs: Inputs) -> Finding | None:
@@ -29,7 +30,7 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
     rank_trace = inputs.trace.rank(found.worst)
     products, rows, of = unaligned_products(rank_trace)
     rows, of = rows[mine := np.isin(rows, found.rows)], of[mine]
-    most = products[of[int(rank_trace.dur[rows].argmax())]]
+    most = products[of[longest_at(rank_trace.start[rows], rank_trace.dur[rows])]]
     times = f"{most.batch:,} times " if most.batch > 1 else ""
     product = f"{times}[{most.rows:,}, {most.inner:,}] x [{most.inner:,}, {most.columns:,}]"
     sizes = " and ".join(f"{size:,}" for size in most.odd)

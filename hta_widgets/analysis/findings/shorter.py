@@ -21,6 +21,7 @@ from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, capitalised, in_words
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.ordering import longest_at
 from hta_widgets.trace.rank_trace import RankTrace
 
 Find = Callable[[RankTrace], tuple[Int64, Int64]]
@@ -131,14 +132,15 @@ def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
 
 
 def longest(rank_trace: RankTrace, rows: Int64) -> str:
-    """The name of the kernels with most time among these."""
-    return rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
+    """The name of the kernels with most time among these, of equals the first by the alphabet."""
+    time = np.bincount(rank_trace.name[rows], rank_trace.dur[rows])
+    return min(rank_trace.names[code] for code in np.flatnonzero(time == time.max()).tolist())
 
 
 def longest_run(rank_trace: RankTrace, rows: Int64, name: str = "") -> int:
     """The row that takes longest among these, or among those of a name."""
     chosen = rows[rank_trace.name[rows] == rank_trace.names.index(name)] if name else rows
-    return int(chosen[rank_trace.dur[chosen].argmax()])
+    return int(chosen[longest_at(rank_trace.start[chosen], rank_trace.dur[chosen])])
 
 
 def longest_kernel(name: str, rank: int, **about: Any) -> Claim:

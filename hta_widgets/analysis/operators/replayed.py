@@ -59,6 +59,7 @@ def with_replayed(
         mine = labels == label
         time = int(rank_trace.dur[rows[mine]].sum())
         by_name = np.bincount(rank_trace.name[rows[mine]], rank_trace.dur[rows[mine]])
+        longest = np.flatnonzero(by_name == by_name.max())
         added.append(
             {name: _nothing(frame[name]) for name in frame.columns}
             | dict.fromkeys(times, time)
@@ -67,7 +68,7 @@ def with_replayed(
                 "name": label if by == "module" else f"{MARK}{label}",
                 "category": "" if by == "module" else _CATEGORIES.get(str(label), "other"),
                 "kernels": int(mine.sum()),
-                "longest_kernel": rank_trace.names[int(by_name.argmax())],
+                "longest_kernel": min(rank_trace.names[code] for code in longest.tolist()),
             }
         )
     frame.loc[is_outside, "kernels"] -= len(rows)

@@ -57,10 +57,11 @@ class Totals:
             self.kernels, self.device_self_ns, self.device_total_ns, self.phase_ns,
         )  # fmt: skip
         own = np.where(owner >= 0, np.append(group, groups)[owner], groups)
-        names = len(rank_trace.names)
-        self.longest = heaviest(
-            own, rank_trace.name[work].astype(np.int64), rank_trace.dur[work], size, names
-        )
+        # by names in alphabetical order: of equals it is not the file's order that decides
+        names = np.argsort(np.array(rank_trace.names, object))
+        place = np.argsort(names)[rank_trace.name[work]]
+        longest = heaviest(own, place, rank_trace.dur[work], size, len(names))
+        self.longest = np.append(names, -1)[longest]
         caller = calls.parent[member]
         above = np.where(caller >= 0, np.append(group, -1)[caller], -1)
         self.parent = heaviest(group[member], above + 1, np.ones(len(above), np.int64), size, size + 1) - 1

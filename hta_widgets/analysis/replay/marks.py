@@ -44,8 +44,9 @@ def marks_of(rank_trace: RankTrace) -> Marks:
         there = on_host.copy()
         _leave(times, edges, there)
         rows = np.flatnonzero(there)
-        # Of several calls the longest comes last and stays.
-        rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
+        # Of several calls the longest comes last and stays; of equal ones a call, no span of the profiler.
+        by_class = -rank_trace.event_class[rows].astype(np.int64)
+        rows = rows[np.lexsort((by_class, rank_trace.dur[rows]))]
         thread_at |= dict(zip(times[rows].tolist(), rank_trace.thread[rows].tolist(), strict=True))
     time = sorted(thread_at)
     marks = {when: at for at, when in enumerate(time)}
