@@ -19,6 +19,7 @@ from pathlib import Path
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
+from tests.faults.random_slips import random_slips
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
@@ -148,7 +149,7 @@ def main() -> int:
     arguments = _arguments()
     chosen = [
         fault
-        for fault in faults()
+        for fault in (random_slips(ROOT, arguments.random, arguments.seed) if arguments.random else faults())
         if (not arguments.area or fault.area in arguments.area)
         and (not arguments.only or any(part in fault.name for part in arguments.only))
     ]
@@ -179,6 +180,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--narrow", action="store_true", help="run no wider tests for what survives")
     parser.add_argument("--fresh", action="store_true", help="copy the tree and compile its kernels anew")
+    parser.add_argument("--random", type=int, default=0, help="so many slips drawn at random instead")
+    parser.add_argument("--seed", type=int, default=0, help="which ones are drawn")
     parser.add_argument("-j", dest="jobs", type=int, default=1, help="copies of the tree to work in at once")
     return parser.parse_args()
 
