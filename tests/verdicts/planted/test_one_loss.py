@@ -1,4 +1,4 @@
-"""What is lost once is one finding: a step that writes a checkpoint, and ranks whose hosts are late in turn."""
+"""What is lost once is one finding: a step that writes a checkpoint, ranks whose hosts are late in turn."""
 
 from __future__ import annotations
 
