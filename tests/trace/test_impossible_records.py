@@ -188,7 +188,7 @@ def dependent_that_ends_late(events: list[Event]) -> None:
     """Before a dependent launch, too, a kernel does not take that much longer only to reach over."""
     dependent(events)
     events.remove(kernels_of(events)[7])
-    kernels_of(events)[6]["dur"] = 400
+    kernels_of(events)[6].update(name="softmax", dur=400)
     kernels_of(events)[5]["dur"] = 520
 
 
