@@ -174,6 +174,24 @@ def dependent(events: list[Event]) -> None:
             event["name"] = "cudaLaunchKernelExC"
 
 
+def dependent_of_another_shape(events: list[Event]) -> None:
+    """The same after a kernel that takes twice as long as all others of its name and grid."""
+    dependent(events)
+    events.remove(kernels_of(events)[6])
+    kernels_of(events)[5]["dur"] = 408
+    for event in events:
+        if event["name"] == "cudaLaunchKernel":
+            event["name"] = "cudaLaunchKernelExC"
+
+
+def dependent_that_ends_late(events: list[Event]) -> None:
+    """Before a dependent launch, too, a kernel does not take that much longer only to reach over."""
+    dependent(events)
+    events.remove(kernels_of(events)[7])
+    kernels_of(events)[6].update(name="softmax", dur=400)
+    kernels_of(events)[5]["dur"] = 520
+
+
 def several_streams(events: list[Event]) -> None:
     event = kernels_of(events)[5]
     event.update(dur=700, tid=20)
@@ -189,8 +207,15 @@ def one_graph(events: list[Event]) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [overlap_of(200.027), overlap_of(203.7), dependent, several_streams, one_graph],
-    ids=["27 ns", "3.7 us", "dependent launch", "other stream", "graph replay"],
+    [
+        overlap_of(200.027),
+        overlap_of(203.7),
+        dependent,
+        dependent_of_another_shape,
+        several_streams,
+        one_graph,
+    ],
+    ids=["27 ns", "3.7 us", "dependent launch", "another shape", "other stream", "graph replay"],
 )
 def test_what_devices_do_is_no_fault(change: Change, tmp_path: Path) -> None:
     events = changed(change)
@@ -199,9 +224,14 @@ def test_what_devices_do_is_no_fault(change: Change, tmp_path: Path) -> None:
     assert busy_ns(rank) == sum(round(event["dur"] * US) for event in kernels_of(events))
 
 
-def test_dependent_launches_begin_with_hopper(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", changed(dependent), deviceProperties=[{"computeMajor": 8}])
+@pytest.mark.parametrize("change", [dependent, dependent_of_another_shape])
+def test_dependent_launches_begin_with_hopper(change: Change, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", changed(change), deviceProperties=[{"computeMajor": 8}])
     assert marks_of(Trace.open(path, cache=False).rank(0)) == {"overlap": 1}
+
+
+def test_an_end_far_into_a_dependent_launch_is_impossible(tmp_path: Path) -> None:
+    assert marks_of(opened(tmp_path, changed(dependent_that_ends_late)).rank(0)) == {"overlap": 1}
 
 
 @pytest.mark.parametrize("ahead", [50, 300, 5_000, 900_000])

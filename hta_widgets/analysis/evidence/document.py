@@ -22,8 +22,8 @@ from hta_widgets.analysis.evidence.runs import Options
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
 from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.rules import is_unjudged
 from hta_widgets.analysis.findings.sections import MEMORY, RECORDING, SAVES, VERDICT
-from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
@@ -268,7 +268,7 @@ def _unknown(trace: Trace, rows: Sequence[Row]) -> list[dict[str, str]]:
             "record": clipped(str(row["suggestion"]), _LINE),
         }
         for row in rows
-        if row["severity"] == OPEN or row["topic"] == DIFFERENT_RECORDINGS
+        if row["severity"] == OPEN or is_unjudged(row["topic"])
     ]
     if "serving" in trace.kinds:
         found = [*found[: _MOST_UNKNOWN - 1], dict(_OF_SERVERS)]

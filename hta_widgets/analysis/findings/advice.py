@@ -7,7 +7,6 @@ from hta_widgets.analysis.findings.idle_time import Where
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
-from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief
 
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
@@ -40,12 +39,14 @@ def data_stall(inputs: Inputs, where: Where) -> str:
 
 def sync_calls(inputs: Inputs, where: Where) -> str:
     """What makes a host wait."""
-    if where.places and ALLOCATES.search(where.places[0].name):
-        return f"{_first(where)} waits for all that the device has to do. {inputs.accelerator.keep_memory}"
-    return (
+    read_back = (
         "Look for .item(), .cpu(), print of a tensor and "
         f"{inputs.accelerator.call('synchronize')} in the loop; read values back once in many steps."
     )
+    if not where.allocates:
+        return read_back
+    keep = f"{_first(where)} waits for all that the device has to do. {inputs.accelerator.keep_memory}"
+    return keep if where.only_allocates else f"{keep} {read_back}"
 
 
 def idle_host(inputs: Inputs, where: Where) -> str:
@@ -75,7 +76,7 @@ def _late_host(inputs: Inputs, where: Where) -> str:
         return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."
     if not where.places:
         return _less_host_work(inputs, where)
-    if ALLOCATES.search(where.places[0].name):
+    if where.allocates:
         return inputs.accelerator.keep_memory
     if where.long:
         return (

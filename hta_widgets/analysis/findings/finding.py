@@ -59,6 +59,8 @@ class Finding:
         lost: rank -> when it is lost, where that is known. What lies within the time of another finding is
             a part of it.
         late: the ranks that others are found to wait for.
+        delays: rank -> the time before others wait for it, where ranks are late in turn. What it loses then
+            is why they are.
         explains: the rank that loses this alone, or more than the others: why it is late, if it is.
         nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
         saves_at_most: why taking it away saves no more than it costs, where no change can be replayed.
@@ -83,6 +85,7 @@ class Finding:
     share_of: Mapping[int, float] = field(default_factory=dict)
     lost: Mapping[int, Intervals] = field(default_factory=dict)
     late: tuple[int, ...] = ()
+    delays: Mapping[int, Intervals] = field(default_factory=dict)
     explains: int | None = None
     nothing_saved: str = ""
     saves_at_most: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
-from hta_widgets.analysis.findings.rules import leading
+from hta_widgets.analysis.findings.rules import beside, leading
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -19,7 +19,6 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
-from hta_widgets.analysis.findings.serving_work import SERVING_WORK
 from hta_widgets.formatting import capitalised, counted, decapitalised, percent
 
 _BEYOND = 1.1
@@ -40,7 +39,7 @@ def sentence(frame: pd.DataFrame) -> str:
     serving = leading(frame)
     if not serving.any():
         return _answer(frame)
-    work = frame["topic"] == SERVING_WORK
+    work = beside(frame) & (frame["role"] == "work")
     rest = frame[~serving & ~work]
     if work.any():  # parts of the model say more than kinds of kernels
         computing = rest["section"] == VERDICT

@@ -43,6 +43,9 @@ _BETWEEN = Cause(
 )
 _WAIT = Cause("device_wait", "although work is launched", advice.device_wait, waits_for_host=False)
 
+_NO_WAIT_FOR_MEMORY = (
+    "That is more than the cost: the host waits for memory at no other time, either, and gets ahead."
+)
 _CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
 
 
@@ -89,10 +92,21 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
             share_of=loss.shares,
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
             explains=loss.alone,
+            change=_keeps_memory(where) if cause is _SYNC else None,
             change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
     return judge
+
+
+def _keeps_memory(where: Where) -> Change | None:
+    """The change where the host waits in calls of the driver for memory, whose own time goes, too."""
+    if not where.allocates:
+        return None
+    label, made = "with an allocator that keeps memory", [edits.allocator()]
+    if not where.only_allocates:
+        label, made = f"{label} and without other waiting in synchronising calls", [*made, edits.syncs()]
+    return Change(label, lambda _: made, _NO_WAIT_FOR_MEMORY)
 
 
 def _graphs_already(where: Where) -> str:

@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
+from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.trace.rank_trace import RankTrace
 
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
@@ -67,6 +68,16 @@ class Where:
         """Whether no less than half of the time lies in gaps of a millisecond or more."""
         lengths = self.idle.end - self.idle.start
         return bool(lengths[lengths >= LEAST_NS].sum() >= MOST * self.idle.length)
+
+    @property
+    def allocates(self) -> bool:
+        """Whether most of it lies in calls of the driver for memory."""
+        return bool(self.places) and bool(ALLOCATES.search(self.places[0].name))
+
+    @property
+    def only_allocates(self) -> bool:
+        """Whether no other call holds a noticeable part of it."""
+        return all(ALLOCATES.search(place.name) for place in self.places)
 
     @property
     def once(self) -> bool:

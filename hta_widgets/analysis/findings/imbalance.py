@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start, recorded_of
-from hta_widgets.analysis.findings.waiting import waiting_of
+from hta_widgets.analysis.findings.waiting import idle_delays, late_rounds, waiting_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words
 from hta_widgets.trace.classify import EventClass
@@ -92,7 +92,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         return None
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
-    slow, most = _few_ranks(inputs.late), _main_cause(inputs.late)
+    slow, most, delays = _few_ranks(inputs.late), _main_cause(inputs.late), late_rounds(inputs)
     suggestion = _BALANCE
     if slow:
         suggestion = (
@@ -100,7 +100,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         )
     elif 2 * in_pairs > found["dur_ns"].sum():
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
-    elif 2 * inputs.waits["idle_ns"].sum() > waited.sum():
+    elif 2 * inputs.waits["idle_ns"].sum() > waited.sum() or idle_delays(inputs, delays):
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
     lost = waiting_of(inputs, frame.index.tolist())
     return Finding(
@@ -119,6 +119,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         "stragglers",
         evidence_of_loss(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
         lost=lost,
+        delays=delays,
         title="" if most is None else "Waiting for another rank",
     )
 

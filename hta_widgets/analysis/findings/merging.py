@@ -23,22 +23,42 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
     """The same findings, those that are parts marked with what they are a part of.
 
     What a late rank alone loses is why it is late: a part of the waiting for it. A loss most of whose time
-    lies within a larger one, on each of its ranks, is a part of that. Parts have no parts.
+    lies within a larger one, on each of its ranks, is a part of that. Parts have no parts. What is known to
+    save something is no part of what is not: most of that being such losses, it is a part of the largest.
     """
     wholes = sorted(judged, key=_largest_first)
     found: dict[str, str] = {}
+    savers: dict[str, list[Judged]] = {}
     for at, each in enumerate(wholes):
-        whole = next((other for other in wholes[:at] if _is_part(each.finding, other.finding)), None)
-        if whole is not None and _is_all_of(each, whole):
-            found[whole.rule.topic] = each.rule.topic
-        elif whole is not None:
-            found[each.rule.topic] = whole.rule.topic
-    for each in judged:
-        if each.finding.explains is not None:
-            late = (other for other in judged if each.finding.explains in other.finding.late)
-            if (whole := next(late, None)) is not None:
+        for whole in wholes[:at]:
+            if not _is_part(each.finding, whole.finding):
+                continue
+            if _is_known_beside(each, whole):
+                savers.setdefault(whole.rule.topic, []).append(each)
+                continue
+            if _is_all_of(each, whole):
+                found[whole.rule.topic] = each.rule.topic
+            else:
                 found[each.rule.topic] = whole.rule.topic
+            break
+    for whole in wholes:
+        parts = savers.get(whole.rule.topic, [])
+        if sum(_length(part.finding) for part in parts) >= _MOST * _length(whole.finding) > 0:
+            found.setdefault(whole.rule.topic, parts[0].rule.topic)
+    for each in judged:
+        for whole in judged:
+            if _delays(each.finding, whole.finding) and not _is_known_beside(each, whole):
+                found[each.rule.topic] = whole.rule.topic
+        if each.finding.explains is not None:
+            late = [other for other in judged if each.finding.explains in other.finding.late]
+            if late:
+                found[each.rule.topic] = late[0].rule.topic
     return [replace(each, part_of=_outermost(found, each.rule.topic)) for each in judged]
+
+
+def _is_known_beside(part: Judged, whole: Judged) -> bool:
+    """Whether a part is known to save something, and the whole is not."""
+    return part.saving.section == "saves" and whole.saving.section == "unknown"
 
 
 def _is_all_of(part: Judged, whole: Judged) -> bool:
@@ -73,6 +93,12 @@ def _is_part(part: Finding, whole: Finding) -> bool:
         for rank, time in part.lost.items()
         if time.length
     )
+
+
+def _delays(part: Finding, whole: Finding) -> bool:
+    """Whether nearly all that is lost makes ranks late in turn, for which others then wait."""
+    inside = ((time & whole.delays[rank]).length for rank, time in part.lost.items() if rank in whole.delays)
+    return bool(whole.delays) and sum(inside) >= _MOSTLY * _length(part) > 0
 
 
 def _length(finding: Finding) -> int:

@@ -20,10 +20,14 @@ from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
 from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
 
-NO_DEVICE: Final = "no_device"
-"""The topic of what the host does where no device work is recorded."""
-
-_RULE: Final = Rule(NO_DEVICE, HOST_QUESTION, "Device work is not recorded", lambda inputs: None, "recording")
+NO_DEVICE: Final = Rule(
+    topic="no_device",
+    question=HOST_QUESTION,
+    title="Device work is not recorded",
+    judge=lambda inputs: None,
+    role="recording",
+    beside=True,
+)
 _MOST_NAMES: Final = 2
 _LEAST: Final = 0.03
 _MOST: Final = 0.5
@@ -99,7 +103,7 @@ def no_device(inputs: Inputs) -> Found | None:
     if most := next(iter(spent.pct), name):
         headline += f"; the host is longest in {brief(most)}"
     finding = Finding(0, 0.0, text, advice, "", severity="verdict", headline=f"{headline}.")
-    return Found(_RULE, finding)
+    return Found(NO_DEVICE, finding)
 
 
 def _spent(times: dict[int, HostTime]) -> _Spent:

@@ -110,6 +110,8 @@ class Rule:
         wrong_if: what would make the finding false.
         headline: the verdict in one sentence, where it is not built from cost and saving.
         leads: the answer in one sentence begins with what it finds.
+        beside: what it finds stands beside the headline, and says more than the verdict.
+        unjudged: it is about what of the recording is not judged.
     """
 
     topic: str
@@ -130,6 +132,8 @@ class Rule:
     wrong_if: str = ""
     headline: str = ""
     leads: bool = False
+    beside: bool = False
+    unjudged: bool = False
 
     @property
     def name(self) -> str:

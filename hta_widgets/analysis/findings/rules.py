@@ -45,8 +45,10 @@ from hta_widgets.analysis.findings import (
     turn_rules,
     verdict_rules,
 )
+from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.recording_rules import START_UP
 from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
@@ -88,9 +90,19 @@ RULES: Final[tuple[Rule, ...]] = (
     *memory_rules.RULES,
 )
 
-BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP)}
+BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP, NO_DEVICE, DIFFERENT_RECORDINGS)}
 
 
 def leading(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows of `overview` with which the answer in one sentence begins."""
     return frame["topic"].isin([rule.topic for rule in RULES if rule.leads])
+
+
+def beside(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` that stand beside the headline."""
+    return frame["topic"].isin([rule.topic for rule in BY_TOPIC.values() if rule.beside])
+
+
+def is_unjudged(topic: str) -> bool:
+    """Whether a row of `overview` is about what of the recording is not judged."""
+    return topic in BY_TOPIC and BY_TOPIC[topic].unjudged

@@ -22,8 +22,6 @@ from hta_widgets.errors import MissingDataError
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-SERVING_WORK: Final = "serving_work"
-"""The topic of the row that says which part of the model takes the time of a server's steps."""
 
 # Roles that a sentence puts together; all others are other kernels.
 _PARTS: Final = {
@@ -242,12 +240,13 @@ def _parts(rank_trace: RankTrace, known: Roles) -> list[str]:
 
 RULES = (
     Rule(
-        topic=SERVING_WORK,
+        topic="serving_work",
         question="which part of the model takes the time of steps",
         title="Work of steps",
         judge=serving_work,
         role="work",
         applies=never,
+        beside=True,
     ),
     Rule(
         topic="padding",

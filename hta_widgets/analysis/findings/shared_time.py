@@ -21,9 +21,13 @@ UNLIKE: Final = 1.5
 _MOST: Final = 0.5
 # Less work of a rank says nothing about it.
 _ENOUGH_WORK: Final = 3
-DIFFERENT_RECORDINGS: Final = "different_recordings"
-_RULE: Final = Rule(
-    DIFFERENT_RECORDINGS, MAIN_QUESTION, "Ranks recorded differently", lambda inputs: None, "aside"
+DIFFERENT_RECORDINGS: Final = Rule(
+    topic="different_recordings",
+    question=MAIN_QUESTION,
+    title="Ranks recorded differently",
+    judge=lambda inputs: None,
+    role="aside",
+    unjudged=True,
 )
 
 
@@ -140,7 +144,7 @@ def different_recordings(inputs: Inputs) -> Found | None:
         severity="note",
         headline=headline,
     )
-    return Found(_RULE, finding)
+    return Found(DIFFERENT_RECORDINGS, finding)
 
 
 def _apart(shared: SharedTime) -> tuple[Text, str]:

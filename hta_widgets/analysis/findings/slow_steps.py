@@ -10,7 +10,7 @@ from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
-from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
+from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, longer_in, without_waits
 from hta_widgets.errors import MissingDataError
 
 _FEW = 0.5
@@ -83,6 +83,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,
     )
 

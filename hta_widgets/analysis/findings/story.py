@@ -19,9 +19,8 @@ from hta_widgets.analysis.findings.bar import (
 )
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.no_device import NO_DEVICE
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, leading
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, leading
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -31,7 +30,6 @@ from hta_widgets.analysis.findings.sections import (
     SAVES,
     UNKNOWN,
 )
-from hta_widgets.analysis.findings.serving_work import SERVING_WORK
 from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -231,11 +229,12 @@ def _beside(
 ) -> Iterator[str]:
     """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
     yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"])
-    yield from frame.loc[frame["topic"] == NO_DEVICE, "text"]
+    aside = frame[beside(frame)]
+    yield from aside.loc[aside["role"] == "recording", "text"]
     if whole is None:
         return
     if leading(frame).any() and "host" not in whole.split:
-        yield from frame.loc[frame["topic"] == SERVING_WORK, "text"]
+        yield from aside.loc[aside["role"] == "work", "text"]
         yield f"{_of_whole(scope, frame, whole, parts, advice)}."
     yield _limits(whole, parts, advice)
 

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted
 from hta_widgets.trace.classify import EventClass
@@ -32,6 +33,7 @@ _MORE_KERNELS: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes
 _SAME_KERNELS: Final = "Compare the kernels of these steps: new shapes, autotuning, other work on the device."
 _FEW_KERNELS: Final = 0.01
 _MOST: Final = 0.5
+_NOTICEABLE: Final = 0.1
 
 
 class Beyond(NamedTuple):
@@ -72,13 +74,8 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     rank_trace = inputs.trace.rank(rank)
     if not rank_trace.device_span:
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
-    steps = inputs.steps[(inputs.steps["rank"] == rank) & ~inputs.steps["partial"]]
-    steps = steps[~steps["start_up"]].reset_index(drop=True)
-    windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
-    work = busy(rank_trace, inputs.asked)
-    idle = Intervals.union(windows[:, 0], windows[:, 1]) - work.any
-    parts = {name: getattr(work, name).within_each(windows) for name in _VERBS if name != "idle"}
-    parts["idle"] = idle.within_each(windows)
+    steps, windows, spent = _spent(inputs, rank)
+    parts = {name: part.within_each(windows) for name, part in spent.items()}
     here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
     if others:
         usual = steps["iteration"].isin(others).to_numpy()
@@ -110,6 +107,35 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     )
     text += say(", with {number} more." if many else ", with {number} more kernels.", number=number)
     return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS)
+
+
+def longer_in(inputs: Inputs, rank: int, iterations: list[int]) -> Intervals:
+    """When a rank does, in unusual steps, what it does longer in them than in the usual ones."""
+    if not inputs.trace.rank(rank).device_span:
+        return Intervals.union([], [])
+    steps, windows, spent = _spent(inputs, rank)
+    here, usual = steps["iteration"].isin(iterations).to_numpy(), ~steps["outlier"].to_numpy()
+    if not usual.any():
+        return Intervals.union([], [])
+    times = {name: part.within_each(windows) for name, part in spent.items()}
+    longer = {name: time[here].sum() - here.sum() * np.median(time[usual]) for name, time in times.items()}
+    least = _NOTICEABLE * max(longer.values())
+    found = Intervals.union([], [])
+    for name, more in longer.items():
+        if more > 0 and more >= least:
+            found |= spent[name]
+    return found & Intervals.union(windows[here, 0], windows[here, 1])
+
+
+def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:
+    """The complete steps of a rank, start-up aside; their windows; and when it does each of `_VERBS`."""
+    steps = inputs.steps[(inputs.steps["rank"] == rank) & ~inputs.steps["partial"]]
+    steps = steps[~steps["start_up"]].reset_index(drop=True)
+    windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
+    work = busy(inputs.trace.rank(rank), inputs.asked)
+    spent = {name: getattr(work, name) for name in _VERBS if name != "idle"}
+    spent["idle"] = Intervals.union(windows[:, 0], windows[:, 1]) - work.any
+    return steps, windows, spent
 
 
 def comes_every(iterations: list[int], late: list[int]) -> int:
