@@ -176,15 +176,11 @@ def serving_tokens(job: Job, stated: Stated) -> str:
 
 @check("serving_works")
 def serving_works(job: Job, stated: Stated) -> str:
-    """How much of the period the device works, gaps within a step included; else of the step, without."""
+    """How much of the period the device works, or of the step alone."""
     rank = the_rank(job, stated)
-    found = timed(rank, stated.about)
-    whole = sum(time for _, time in found)
-    if not stated.about["follows"]:
-        step = found[0][0]
-        return close(stated, 100.0 * length(overlap(rank.busy["any"], (step.start, step.end))) / whole, 0.01)
-    idle = sum(length(overlap(between(rank), (step.start, step.start + time))) for step, time in found)
-    return close(stated, 100.0 - 100.0 * idle / whole, 0.01)
+    found = timed(rank, stated.about)[: None if stated.about["follows"] else 1]
+    busy = sum(length(overlap(rank.busy["any"], (step.start, step.start + time))) for step, time in found)
+    return close(stated, 100.0 * busy / sum(time for _, time in found), 0.01)
 
 
 @check("serving_bubble")
