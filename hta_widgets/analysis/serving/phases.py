@@ -86,8 +86,9 @@ def serving_phases(
         each request gets if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA
         because of that, the period divided by all tokens that are verified: no less is possible),
         tokens_per_s (float64, all tokens, or those emitted, over all periods; NaN where unknown), follows
-        (bool: periods were recorded; if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of
-        weights, and of keys and values, that a step reads, at the median; NA where unknown),
+        (bool: periods were recorded; if not, all of this is as if the next step followed at once),
+        weight_bytes, kv_bytes (Int64, bytes of weights, and of keys and values, that a step reads, at the
+        median; NA where unknown),
         weight_least_bytes (Int64: with as few experts as the tokens may choose; weight_bytes is with as
         many), kv_least_bytes (Int64: without layers that may read only a window of them), mbu_pct,
         mbu_least_pct (float64, % of the bandwidth of memory: these bytes in the period, at most and at

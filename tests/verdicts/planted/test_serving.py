@@ -289,6 +289,7 @@ ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
         (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 % and matrix products 40.4 %", "one-shot"),
         (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
          "experts 49.7 % and matrix products 33.7 %. Then communication 16.6 %", "weights of experts"),
+        (DECODE, (("fused_moe_kernel", 6 * MS),), "experts 59.6 % and matrix products 40.4 %", "experts"),
         (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
     ],
 )  # fmt: skip
