@@ -68,6 +68,11 @@ _UNKNOWN_REMEDY: Final = (
 )
 
 
+def steps_in_words(phase: str) -> str:
+    """`decode steps`, or `steps` where the engine does not name their phase."""
+    return "steps" if phase == "unknown" else f"{phase} steps"
+
+
 def is_serving(inputs: Inputs) -> bool:
     """Whether any rank names steps of a server."""
     return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
@@ -90,7 +95,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         "{time} per {unit}{if_at_once}",
         time=Claim("serving_period", row.period_ns if token_ns is None else token_ns, "ns", ranks=(rank,),
                    about={**about, "per_token": token_ns is not None}),
-        unit=f"{row.phase} step" if token_ns is None else "token",
+        unit="token" if token_ns is not None else steps_in_words(row.phase).removesuffix("s"),
         if_at_once="" if row.follows else " if the next step follows at once",
     )  # fmt: skip
     if row.works_pct is not None:

@@ -76,6 +76,32 @@ def test_gaps_within_steps_are_no_work(tmp_path: Path) -> None:
     assert f"the GPU works {percent(row['works_pct'])} of it" in said
 
 
+@pytest.mark.parametrize("scope", ["gpu_model_runner: {}", "{}"])
+def test_a_runner_that_names_only_parts_of_its_steps(tmp_path: Path, scope: str) -> None:
+    """vLLM with scopes, since 0.12 and before: nothing says what a step computes, only when it is."""
+    server = Server(schedule_ns=2 * MS)
+    program = server.program
+    for _ in range(10):
+        server._frame("vllm/v1/core/sched/scheduler.py(180): schedule", 2 * MS)
+        for part in ("Preprocess", "Forward", "Postprocess", "Sample", "Bookkeep"):
+            name = scope.format(part if scope == "{}" else part.lower())
+            with program.inside("user_annotation", name):
+                for _ in range({"Preprocess": 0, "Forward": 8, "Bookkeep": 0}.get(part, 1)):
+                    program.launch(MS // 2, f"gemm_{part}")
+                if part == "Bookkeep":
+                    program.synchronise()
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    said = sentence(overview(trace))
+    first = re.match(
+        r"([\d.]+) ms per step; the GPU works (.+) % of it; 2\.0\d ms between steps in schedule\.", said
+    )
+    assert first
+    assert float(first[1]) == pytest.approx(7, rel=0.01)
+    assert float(first[2]) == pytest.approx(100 * 5 / 7, rel=0.01)
+    assert "of the device's work in steps:" in rows_of(trace)["serving_work"]["text"].lower()
+
+
 def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None:
     server = Server(overlapped=True)
     for _ in range(12):
