@@ -19,7 +19,7 @@ import pandas as pd
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
-from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scope, serving_step
+from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scopes, serving_step
 
 T = TypeVar("T")
 
@@ -168,7 +168,9 @@ def _serving_steps(events: Recorded) -> list[Window]:
 def _runner_steps(events: Recorded) -> list[Window]:
     """Steps by the scopes of a model runner, which name the parts of a step: one around each forward pass."""
     rows = events.annotations()
-    parts = {code: runner_scope(events.names[code]) for code in set(events.name[rows].tolist())}
+    names = {code: events.names[code] for code in set(events.name[rows].tolist())}
+    scopes = runner_scopes(names.values())
+    parts = {code: scopes.get(name) for code, name in names.items()}
     steps: list[Window] = []
     begun: int | None = None  # of what prepares the next forward pass
     for row in rows.tolist():

@@ -4,13 +4,20 @@ There is no standard for serving steps; the table below has one row per engine's
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 
 PROFILER_STEP = re.compile(r"^ProfilerStep\s*#\s*(\d+)")
 # Scopes of vLLM's runners, each a part of a step; the forward pass is in every step once.
 _RUNNER_SCOPE = re.compile(r"^(?:\w+_)?model_runner: (\w+)")
-_BEFORE_FORWARD = frozenset({"preprocess", "prepare", "update_states", "prepare_inputs", "synchronize"})
+_BEFORE_FORWARD = frozenset(
+    {"preprocess", "prepare", "update_states", "prepare_inputs", "synchronize", "prepare input"}
+)
+# Scopes that name no runner: of vLLM until 0.11, and on Ascend. Only those of a set together are a step's.
+_BARE_SCOPES = (
+    (frozenset({"Preprocess", "Forward", "Bookkeep"}), frozenset({"Postprocess", "Sample", "Draft", "EPLB"})),
+    (frozenset({"prepare input", "forward", "post process"}), frozenset({"sample_token", "draft_token"})),
+)
 
 
 @dataclass(frozen=True)
@@ -227,9 +234,17 @@ def serving_step(name: str) -> ServingStep | None:
     return ServingStep("unknown") if name.startswith("execute_") and "_generation_" in name else None
 
 
-def runner_scope(name: str) -> str | None:
-    """Which part of a step a scope of a model runner is: ``before``, ``forward`` or ``after``; else None."""
-    match = _RUNNER_SCOPE.match(name)
-    if match is None:
-        return None
-    return "forward" if match[1] == "forward" else "before" if match[1] in _BEFORE_FORWARD else "after"
+def runner_scopes(names: Iterable[str]) -> dict[str, str]:
+    """The names that are scopes of a model runner: which part of a step each is, ``before`` the forward pass,
+    ``forward``, or ``after`` it.
+    """
+    names = frozenset(names)
+    scopes = {name: match[1] for name in names if (match := _RUNNER_SCOPE.match(name))}
+    for all_of, some_of in _BARE_SCOPES:
+        if not scopes and all_of <= names:
+            scopes = {name: name for name in names & (all_of | some_of)}
+    words = {name: scope[:1].lower() + scope[1:] for name, scope in scopes.items()}
+    return {
+        name: "forward" if word == "forward" else "before" if word in _BEFORE_FORWARD else "after"
+        for name, word in words.items()
+    }

@@ -214,22 +214,34 @@ def test_what_an_inner_annotation_adds_to_the_outer_one():
     assert serving_step("execute_x_generation_").filled(outer) == outer
 
 
-def test_scopes_of_a_model_runner_are_steps(tmp_path):
+SCOPES = {
+    "vLLM": [f"gpu_model_runner: {part}" for part in ("preprocess", "forward", "postprocess", "sample")],
+    "vLLM 0.11": ["Preprocess", "Forward", "Postprocess", "Bookkeep"],
+    "Ascend": ["prepare input", "forward", "post process", "sample_token"],
+}
+
+
+def scoped(names, starts=(0, 1000, 2000)):
     events = []
-    for at in (0, 1000, 2000):
-        for name, start, end in (
-            ("gpu_model_runner: preprocess", 0, 100),
-            ("gpu_model_runner: forward", 110, 300),
-            ("gpu_model_runner: postprocess", 310, 320),
-            ("gpu_model_runner: sample", 400, 500),
-        ):
+    for at in starts:
+        for name, start, end in zip(names, (0, 110, 310, 400), (100, 300, 320, 500), strict=False):
             events.append(slice_(name, "user_annotation", at + start, end - start))
         events += launches(at + 120)
-    frame = rank_of(tmp_path, events).iterations
+    return events
+
+
+@pytest.mark.parametrize("engine", SCOPES)
+def test_scopes_of_a_model_runner_are_steps(tmp_path, engine):
+    frame = rank_of(tmp_path, scoped(SCOPES[engine])).iterations
     assert columns(frame, "start_ns", "source", "phase") == [
         (start * 1000, "serving step", "unknown") for start in (0, 1000, 2000)
     ]
     assert frame["host_end_ns"].tolist() == [500_000, 1_500_000, 2_500_000]
+
+
+def test_scopes_that_any_program_may_have_are_no_server(tmp_path):
+    frame = rank_of(tmp_path, scoped(["Preprocess", "Forward", "Backward"])).iterations
+    assert set(frame["source"]) == {"annotation"}
 
 
 def test_serving_steps_announced_twice_count_once(tmp_path):

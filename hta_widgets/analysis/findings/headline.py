@@ -45,7 +45,7 @@ def sentence(frame: pd.DataFrame) -> str:
         computing = rest["section"] == VERDICT
         rest = rest.assign(headline=rest["headline"].mask(computing, frame.loc[work, "headline"].iloc[0]))
     said = _answer(rest)
-    return f"{str(frame.loc[serving, 'text'].iloc[0]).removesuffix('.')}. {said}"
+    return f"{frame.loc[serving, 'headline'].iloc[0]}. {said}"
 
 
 def _answer(frame: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
@@ -24,6 +24,7 @@ from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import is_server, steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief
 
 Answer = TypeVar("Answer")
 
@@ -67,6 +68,11 @@ _UNKNOWN_REMEDY: Final = (
 )
 
 
+def steps_in_words(phase: str) -> str:
+    """`decode steps`, or `steps` where the engine does not name their phase."""
+    return "steps" if phase == "unknown" else f"{phase} steps"
+
+
 def is_serving(inputs: Inputs) -> bool:
     """Whether any rank names steps of a server."""
     return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
@@ -78,45 +84,32 @@ def leading_phase(inputs: Inputs, rank: int) -> str | None:
 
 
 def serving_rate(inputs: Inputs) -> Finding | None:
-    """`15.0 ms per token, 2,133 tokens per second; the GPU works 71.6 % of it; schedule 4.26 ms between`."""
+    """`15.0 ms per token; the GPU works 71.4 % of it; 4.26 ms between steps in schedule`, then the rate."""
     found = {rank: row for rank, row in of_ranks(inputs, _rate).items() if row}
     if not found:
         return None
     rank, row = next(iter(found.items()))
-    about = {"phase": row.phase}
+    about = {"phase": row.phase, "follows": row.follows}
     token_ns = row.tpot_ns
-    parts: list[Said] = [
-        say(
-            "{time} per {unit}{if_at_once}",
-            time=Claim("serving_period", row.period_ns if token_ns is None else token_ns, "ns", ranks=(rank,),
-                       about={**about, "follows": row.follows, "per_token": token_ns is not None}),
-            unit=f"{row.phase} step" if token_ns is None else "token",
-            if_at_once="" if row.follows else " if the next step follows at once",
-        )
-    ]  # fmt: skip
-    if row.tokens_per_s is not None:
-        rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,),
-                     about={**about, "follows": row.follows})  # fmt: skip
-        parts.append(say("{rate} tokens per second in all", rate=rate))
-    text = say("{time}", time=parts[0])
-    if len(parts) > 1:
-        text += say(" ({rate})", rate=parts[1])
+    first = say(
+        "{time} per {unit}{if_at_once}",
+        time=Claim("serving_period", row.period_ns if token_ns is None else token_ns, "ns", ranks=(rank,),
+                   about={**about, "per_token": token_ns is not None}),
+        unit="token" if token_ns is not None else steps_in_words(row.phase).removesuffix("s"),
+        if_at_once="" if row.follows else " if the next step follows at once",
+    )  # fmt: skip
     if row.works_pct is not None:
-        works = Claim("serving_works", row.works_pct, "%", "the period" if row.follows else "the step",
-                      (rank,), {**about, "follows": row.follows})  # fmt: skip
-        if row.follows:
-            text += say(". Steps take {works} of it on the device", works=works)
-        else:
-            text += say(". The device works {works} of it", works=works)
+        whole = "the period" if row.follows else "the step"
+        works = Claim("serving_works", row.works_pct, "%", whole, (rank,), about)
+        first += say("; the GPU works {works} of it", works=works)
     if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
-        bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about=about)
-        place = inputs.of(rank, _place)
-        text += say(
-            "; {place}{bubble} between steps{after}",
-            place=_named(place, rank),
-            bubble=bubble,
-            after=_after(place, rank),
-        )
+        bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about={"phase": row.phase})
+        place = inputs.of(rank, _place).frame
+        first += say("; {bubble} between steps{place}", bubble=bubble, place=_named(place, rank))
+    text = first
+    if row.tokens_per_s is not None:
+        rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,), about=about)
+        text += say(". {rate} tokens per second in all", rate=rate)
     return Finding(
         0,
         100.0 if row.works_pct is None else row.works_pct,
@@ -125,6 +118,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         "serving_phases",
         Evidence(event_rank=rank, span=row.span),
         severity="verdict",
+        headline=str(first),
     )
 
 
@@ -289,13 +283,12 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
     row = phases[phases["phase"] == phase].iloc[0]
     own = steps[(steps["phase"] == row["phase"]) & steps["start_ns"].notna()].iloc[0]
     span = (int(own["start_ns"]), int(own["start_ns"] + own["device_ns"]))
-    busy = 100.0 * float(own["busy_ns"] / own["device_ns"]) if own["device_ns"] else None
     return _Rate(
         str(row["phase"]),
         int(row["period_ns"]),
         None if pd.isna(row["tpot_ns"]) else int(row["tpot_ns"]),
         None if np.isnan(row["tokens_per_s"]) else float(row["tokens_per_s"]),
-        100.0 - float(row["bubble_pct"]) if row["follows"] else busy,
+        None if np.isnan(row["works_pct"]) else float(row["works_pct"]),
         None if pd.isna(row["bubble_ns"]) else int(row["bubble_ns"]),
         bool(row["follows"]),
         span if span[0] < span[1] else None,
@@ -359,18 +352,13 @@ def _doing(place: _Place, rank: int) -> Text:
     return say("What the host does then differs, or is not recorded.")
 
 
-def _after(place: _Place, rank: int) -> Text:
-    """` (not recorded, after execute_model)`, or nothing."""
-    if not place.after:
+def _named(frame: str, rank: int) -> Text:
+    """` in schedule`, the function without its file, for the verdict; or nothing."""
+    if not frame:
         return NOTHING_SAID
-    return say(" (not recorded, after {after})", after=place_claim("unrecorded_after", place.after, rank))
-
-
-def _named(place: _Place, rank: int) -> Text:
-    """`schedule `, for the verdict, or nothing."""
-    if not place.frame:
-        return NOTHING_SAID
-    return say("{place} ", place=place_claim("between_steps_in", place.frame, rank))
+    function = brief(frame.rpartition(": ")[2])
+    place = Claim("between_steps_in", frame, "name", ranks=(rank,), shown=function)
+    return say(" in {place}", place=place)
 
 
 def _remedy(place: _Place) -> str:

@@ -11,7 +11,7 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
-from hta_widgets.analysis.findings.serving_rules import is_serving, leading_phase, of_ranks
+from hta_widgets.analysis.findings.serving_rules import is_serving, leading_phase, of_ranks, steps_in_words
 from hta_widgets.analysis.serving.padding import computed_requests
 from hta_widgets.analysis.serving.parts import part_of_kernel
 from hta_widgets.analysis.serving.roles import Roles, roles_of
@@ -77,8 +77,8 @@ def serving_work(inputs: Inputs) -> Finding | None:
         0,
         float(shown.max()),
         say(
-            "Of the device's work in {phase} steps: {parts}.{rest}",
-            phase=work.phase,
+            "Of the device's work in {steps}: {parts}.{rest}",
+            steps=steps_in_words(work.phase),
             parts=says(parts[:2]),
             rest=says_then(parts[2:]),
         ),

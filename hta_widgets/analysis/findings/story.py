@@ -187,9 +187,9 @@ def _headline(
     """Of a server its time per token, of other jobs what there is to save."""
     if whole is None or "host" in whole.split:
         return _without_bar(frame[~apart_from_work(frame)])
-    rate = frame.loc[leading(frame), "text"]
+    rate = frame.loc[leading(frame), "headline"]
     if len(rate):
-        return str(rate.iloc[0]).removesuffix(".")
+        return str(rate.iloc[0])
     return _of_whole(scope, frame, whole, parts, advice)
 
 
@@ -234,6 +234,8 @@ def _beside(
     if whole is None:
         return
     if leading(frame).any() and "host" not in whole.split:
+        rate = frame[leading(frame)].iloc[0]
+        yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
         yield from aside.loc[aside["role"] == "work", "text"]
         yield f"{_of_whole(scope, frame, whole, parts, advice)}."
     yield _limits(whole, parts, advice)

@@ -28,8 +28,9 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     what annotates them (`module_fqn` of PyTorch 2.15), by the capture of the graph (`Trace.open(...,
     capture=)`, or a capture trace beside the replay), or by structure: which kinds of kernels repeat around
     attention. Structure is refused unless as many writes to the cache as calls of attention, norms and
-    products make up layers that repeat; then the modules that launched or
-    captured a kernel count, if they were recorded.
+    products make up layers that repeat, in an order that models have; then the modules that launched or
+    captured a kernel count, if they were recorded. Light kernels whose place does not tell what they are for
+    stay unknown.
 
     Args:
         trace: the job.
@@ -39,7 +40,7 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         One row per rank, role, layer and way of knowing it, by rank and time. Columns: rank (int64), role
         (str: "embedding", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation",
         "down", "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise",
-        "copy", "product", "other", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
+        "copy", "product", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
         time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
         (float64, 1e9 bytes and 1e12 operations per second; of products, experts and attention, from shapes
         and lengths of sequences, and of what collectives are given; at least, where layers may read only a

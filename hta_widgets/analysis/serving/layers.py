@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.serving.parts import PRODUCT, UNKNOWN
+from hta_widgets.analysis.serving.parts import LIGHT, PRODUCT, UNKNOWN, contradicts, role_of_part
 from hta_widgets.arrays import Int64
 
 # Kernels of unknown kind may take so much of the time that is attributed, and no more.
@@ -29,30 +29,36 @@ _MAY_BE_OUTSIDE: Final = ("lm_head", "sampling", "communication")
 # ones, unless both take less than this share of the slowest products.
 _MOST_APART: Final = 3.0
 _SMALL: Final = 0.25
+# Queries, keys and values are copied and normed, two of them turned: more before attention is no such work.
+_MOST_OF_HEADS: Final = 3
+_MOST_ROPES: Final = 2
 # Layers of a model may be of several kinds (sliding and full attention, dense and with experts).
 _MOST_KINDS: Final = 4
 
 
 @dataclass(frozen=True)
 class Placed:
-    """The kernels of a step: role and layer (-1: outside of layers) of each; or why that is not known."""
+    """The kernels of a step: role ("": unknown) and layer (-1: outside) of each; or why that is refused."""
 
     roles: tuple[str, ...] = ()
     layers: tuple[int, ...] = ()
     refused: str = ""
 
 
-def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
+def placed(parts: Sequence[str], time_ns: Sequence[int], operators: Sequence[str] = ()) -> Placed:
     """Role and layer of each kernel of a step, in the order in which they run.
 
     It is refused unless as many writes to the cache as calls of attention come, each before its own; each
-    layer has a norm and a product before attention, and a product after it; layers repeat; and what only
-    layers have is in them.
+    layer has a norm and a product before attention, and a product after it; layers repeat; what only layers
+    have is in them; and no name contradicts the operator that launched its kernel.
 
     Args:
         parts: what the name of each kernel, or its operator, tells (`parts`).
         time_ns: how long each takes.
+        operators: what launched each, "" where that is not recorded.
     """
+    if any(contradicts(*each) for each in zip(parts, operators, strict=False)):
+        return Placed(refused="names of kernels contradict the operators that launched them")
     groups = _attention(parts)
     writes = _runs(parts, "cache")
     if len(groups) < _FEWEST_LAYERS:
@@ -75,9 +81,11 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
             return Placed(refused=f"layer {layer}: {found}")
         roles[begin:end] = found
         layers[begin:end] = [layer] * (end - begin)
-        kinds.add(tuple(role for role in found if role not in ("copy", "elementwise", UNKNOWN)))
+        kinds.add(tuple(role for role in found if role not in (*LIGHT, UNKNOWN)))
     if len(kinds) > _MOST_KINDS:
         return Placed(refused=f"{len(bounds)} layers of {len(kinds)} kinds do not repeat")
+    if _unlike([parts[begin:first] for (begin, _), (first, _) in zip(bounds, groups, strict=True)]):
+        return Placed(refused="layers differ in norms or products before attention")
     if astray := next(
         (roles[at] for at, layer in enumerate(layers) if layer < 0 and roles[at] in _IN_LAYERS), ""
     ):
@@ -91,11 +99,39 @@ def placed(parts: Sequence[str], time_ns: Sequence[int]) -> Placed:
         return Placed(refused=f"kernels that look like {slow} take as long as products do")
     if why := _outside(roles, np.asarray(layers), times):
         return Placed(refused=why)
-    is_unknown = np.array([role == UNKNOWN for role in roles], np.bool_)
+    if why := _slower_than_attention(roles, bounds, groups, times):
+        return Placed(refused=why)
+    is_unknown = np.array([part == UNKNOWN for part in parts], np.bool_)
     if times[is_unknown].sum() > _MOST_UNKNOWN * times.sum():
         share = 100.0 * times[is_unknown].sum() / times.sum()
         return Placed(refused=f"{share:.3g} % of the time is in kernels of unknown kinds")
-    return Placed(tuple("other" if role == UNKNOWN else role for role in roles), tuple(layers))
+    return Placed(tuple(map(role_of_part, roles)), tuple(layers))
+
+
+def _unlike(leads: Sequence[Sequence[str]]) -> bool:
+    """Whether layers differ in norms or products before attention, of which each kind has as many.
+
+    Args:
+        leads: of each layer what comes before its attention.
+    """
+    found = {(_is_latent(lead, _products(lead)), lead.count(PRODUCT), lead.count("norm")) for lead in leads}
+    return len(found) > len({latent for latent, *_ in found})
+
+
+def _slower_than_attention(
+    roles: Sequence[str], bounds: list[tuple[int, int]], groups: list[tuple[int, int]], times: Int64
+) -> str:
+    """Copies before attention read less than it does: slower ones are something else. "" where none is."""
+    before = [
+        int(times[at])
+        for (begin, _), (first, _) in zip(bounds, groups, strict=True)
+        for at in range(begin, first)
+        if roles[at] in LIGHT
+    ]
+    attention = [int(times[first:last].sum()) for first, last in groups]
+    if before and np.median(before) > np.median(attention):
+        return "kernels before attention that only seem to move numbers take longer than it"
+    return ""
 
 
 def _slow(roles: Sequence[str], layers: Int64, times: Int64) -> str:
@@ -210,16 +246,10 @@ def _last(parts: Sequence[str], part: str, first: int, last: int) -> int:
 def _of_layer(parts: Sequence[str], first: int, last: int) -> list[str] | str:
     """The roles in a layer whose attention is [first, last)."""
     roles = list(parts)
-    products = [at for at, part in enumerate(parts) if part == PRODUCT]
-    if "cache" not in parts[:first]:
-        return "the write to the cache is not between the norm and attention"
-    cache, rope = parts.index("cache"), [at for at, part in enumerate(parts) if part == "rope"]
-    if any(not products[0] < at < cache for at in rope):
-        return "rope is not between the product before attention and the write to the cache"
-    if products[0] > cache or "activation" in parts[:last]:
-        return "the kernels before attention are in another order"
+    products = _products(parts)
     leading = [at for at in products if at < first]
-    latent = "norm" in parts[leading[0] : leading[-1]]
+    if why := _before_attention(parts, leading, first):
+        return why
     for at in leading:
         roles[at] = "qkv"
     later = [at for at in products if at >= last]
@@ -228,8 +258,12 @@ def _of_layer(parts: Sequence[str], first: int, last: int) -> list[str] | str:
     norm = next((at for at in range(later[0], len(parts)) if parts[at] == "norm"), -1)
     if norm < 0:
         return "no norm after the product that follows attention"
+    if {"norm", "activation"} & set(parts[first : later[0]]):
+        return "a norm or an activation lies between attention and the product after it"
+    for at in range(first, later[0]):  # a step of attention may look like it
+        roles[at] = UNKNOWN if roles[at] in LIGHT else roles[at]
     until_norm = [at for at in later if at < norm]
-    if len(until_norm) != 1 + latent:
+    if len(until_norm) != 1 + _is_latent(parts, leading):
         return f"{len(until_norm)} products between attention and the norm after it"
     for at in until_norm[:-1]:  # what latents are of values
         roles[at] = "qkv"
@@ -238,14 +272,83 @@ def _of_layer(parts: Sequence[str], first: int, last: int) -> list[str] | str:
     experts = [at for at, part in enumerate(parts) if part == "experts"]
     if experts:
         return _with_experts(parts, roles, rest, experts)
+    return _feed_forward(parts, roles, rest, norm)
+
+
+def _products(parts: Sequence[str]) -> list[int]:
+    return [at for at, part in enumerate(parts) if part == PRODUCT]
+
+
+def _is_latent(parts: Sequence[str], leading: Sequence[int]) -> bool:
+    return "norm" in parts[leading[0] : leading[-1]]
+
+
+def _before_attention(parts: Sequence[str], leading: list[int], first: int) -> str:
+    """Why a layer until its attention cannot be what it looks like, "" where it can.
+
+    Args:
+        leading: the products in it. first: where attention begins.
+    """
+    if "cache" not in parts[:first]:
+        return "the write to the cache is not between the norm and attention"
+    cache, ropes = parts.index("cache"), [at for at in range(len(parts)) if parts[at] == "rope"]
+    if any(not leading[0] < at < cache for at in ropes):
+        return "rope is not between the product before attention and the write to the cache"
+    if leading[0] > cache or "activation" in parts[:first]:
+        return "the kernels before attention are in another order"
+    if "gather" in parts[:first]:
+        return "a gather lies before attention"
+    return "" if _is_latent(parts, leading) else _heads(parts[leading[0] : first], len(leading), len(ropes))
+
+
+def _heads(parts: Sequence[str], products: int, ropes: int) -> str:
+    """Why what comes from the first product to attention, neither of latents, is no work on heads; else "".
+
+    Queries, keys and values may be copied, each be normed, and then turned by rope. Where nothing turns them
+    (or the write to the cache does), other kernels there would only look like copies or norms.
+    """
+    if PRODUCT in parts[products:]:
+        return "the products before attention do not follow each other"
+    norms = [at for at, part in enumerate(parts) if part == "norm"]
+    if max(_longest_run(parts), len(norms)) > _MOST_OF_HEADS or ropes > _MOST_ROPES:
+        return "too many kernels between the products before attention and it"
+    if not ropes:
+        others = norms or set(LIGHT) & set(parts) or parts.count("cache") > 1
+        return "no rope before attention, but other kernels where it would be" if others else ""
+    rope = parts.index("rope")
+    if norms and (norms[-1] > rope or set(LIGHT) & set(parts[norms[-1] : rope])):
+        return "rope does not follow the norms of heads"
+    return (
+        "" if set(parts[rope : rope + ropes]) == {"rope"} else "the ropes of a layer do not follow each other"
+    )
+
+
+def _longest_run(parts: Sequence[str]) -> int:
+    """How many kernels in a row only move numbers."""
+    longest = run = 0
+    for part in parts:
+        run = run + 1 if part in LIGHT else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _feed_forward(parts: Sequence[str], roles: list[str], products: list[int], norm: int) -> list[str] | str:
+    """A layer without experts: products after its norm, and the activation between them."""
+    if products and "norm" in parts[products[0] : products[-1]]:
+        return "a norm lies between the products of the feed-forward part"
     activation = next((at for at in range(norm, len(parts)) if parts[at] == "activation"), -1)
-    if len(rest) == 3 and activation < 0:
+    if activation < 0 and len(products) == 2 and products[1] - products[0] == 2:
+        between = products[0] + 1  # nothing else comes there, whatever it is called
+        if parts[between] in (*LIGHT, UNKNOWN):
+            activation = between
+            roles[activation] = "activation"
+    if len(products) == 3 and activation < 0:
         return "three products after the norm, and no activation"
-    before = [at for at in rest if activation < 0 or at < activation]
+    before = [at for at in products if activation < 0 or at < activation]
     if activation < 0:  # fused into one of two products
-        before, after = rest[:1], rest[1:]
+        before, after = products[:1], products[1:]
     else:
-        after = [at for at in rest if at > activation]
+        after = [at for at in products if at > activation]
     if not 1 <= len(before) <= 2 or len(after) != 1:
         return f"{len(before)} products before and {len(after)} after the activation"
     for at in before:
@@ -261,9 +364,13 @@ def _with_experts(
     before = [at for at in products if at < experts[0]]
     if not before:
         return "no router before the experts"
+    if "norm" in parts[before[0] : experts[-1]]:
+        return "a norm lies between the router and the experts"
     for at in range(before[0], experts[-1]):
-        if parts[at] == "sampling":  # the router's choice is sorted as well
+        if parts[at] in ("sampling", *LIGHT):  # the router's choice is sorted, what it chooses is moved
             roles[at] = "experts"
+    for at in range(max(experts[-1], products[-1]) + 1, len(parts)):  # as what they compute may be
+        roles[at] = UNKNOWN if roles[at] in LIGHT else roles[at]
     if len(products) == 1:
         roles[before[0]] = "router"
         return roles
@@ -289,12 +396,12 @@ def _after(parts: Sequence[str], roles: list[str], end: int) -> None:
     if head >= 0:
         roles[head] = "lm_head"
         for at in range(head + 1, len(parts)):
-            if parts[at] in ("elementwise", UNKNOWN):
+            if parts[at] in ("elementwise", "gather", UNKNOWN):
                 roles[at] = "sampling"
 
 
 def _before(parts: Sequence[str], roles: list[str], begin: int) -> None:
     """Before the first layer: inputs, and the embedding."""
     for at in range(begin):
-        if parts[at] in ("elementwise", UNKNOWN):
+        if parts[at] in ("elementwise", "gather", UNKNOWN):
             roles[at] = "embedding"

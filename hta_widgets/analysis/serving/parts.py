@@ -11,6 +11,8 @@ from hta_widgets.analysis.kernels.classes import kernel_class
 PRODUCT: Final = "product"
 """A matrix product: which one it is follows from its place."""
 UNKNOWN: Final = "unknown"
+LIGHT: Final = ("copy", "elementwise", "gather")
+"""Kernels that only move or change numbers: their names do not tell what for."""
 
 # The first that is found decides. Words of several engines: vLLM, SGLang, aiter, FlashInfer, TensorRT-LLM.
 _WORDS: Final = tuple(
@@ -62,7 +64,7 @@ _WORDS: Final = tuple(
 _OF_OPERATION: Final = {
     "gemm": PRODUCT, "gemv": PRODUCT, "attention": "attention", "normalization": "norm",
     "embedding": "embedding", "collective": "communication", "copy": "copy", "fill": "copy",
-    "layout": "copy", "indexing": "elementwise", "elementwise": "elementwise", "reduction": "elementwise",
+    "layout": "copy", "indexing": "gather", "elementwise": "elementwise", "reduction": "elementwise",
     "softmax": "elementwise", "sort": "sampling", "scan": "elementwise",
 }  # fmt: skip
 _PRODUCTS: Final = re.compile(
@@ -74,6 +76,7 @@ _COPIES: Final = re.compile(
 # What may be written into the names of products that do it as well: `..._ldg8_relu_f2f_tn`.
 _EPILOGUES: Final = ("activation", "quantization")
 _FUSED: Final = re.compile(r"^triton_(?:poi|red|per)_fused")
+_NAMELESS: Final = re.compile(r"^triton_\w+?_fused_\d+$")
 
 _OPERATORS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), part)
@@ -84,6 +87,12 @@ _OPERATORS: Final = tuple(
         (r"^aten::(?:argmax|multinomial|topk|sort)$", "sampling"),
     )
 )
+_COMPUTES: Final = re.compile(r"^aten::(?:add|sub|mul|div|neg|sum|mean|cumsum|arange|argmax)_?$")
+_MOVES: Final = re.compile(
+    rf"{_COMPUTES.pattern}|^aten::(?:_?foreach_copy|copy|clone|_to_copy|cat|fill|zero|embedding|index\w*)_?$"
+)
+# What no operator launches that only moves or changes numbers.
+_OF_MODELS: Final = ("norm", "rope", "cache", "attention", "experts", "activation", PRODUCT, "lm_head")
 _MODULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), role)
     for pattern, role in (
@@ -112,6 +121,8 @@ _MODULES: Final = tuple(
 def part_of_kernel(name: str) -> str:
     """The part that a kernel's name tells, `PRODUCT` for any matrix product, or `UNKNOWN`."""
     text = name[:4096]
+    if _NAMELESS.search(text):  # of operators that are fused into it, none is named
+        return UNKNOWN
     named = next((part for pattern, part in _WORDS if pattern.search(text)), "")
     if named and named not in _EPILOGUES:
         return named
@@ -136,6 +147,18 @@ def part_of_operator(name: str) -> str:
         if pattern.search(name):
             return part
     return UNKNOWN
+
+
+def role_of_part(part: str) -> str:
+    """What a part that no place makes anything else of is called as a role, "" for what is not known."""
+    return "elementwise" if part == "gather" else "" if part == UNKNOWN else part
+
+
+def contradicts(part: str, operator: str) -> bool:
+    """Whether a kernel that looks like this part is none that PyTorch's operator launches."""
+    return (part in _OF_MODELS and bool(_MOVES.search(operator))) or (
+        part == "copy" and bool(_COMPUTES.search(operator))
+    )
 
 
 @lru_cache(maxsize=10_000)

@@ -41,6 +41,7 @@ _COLUMNS = {
     "device_ns": "Int64",
     "bubble_ns": "Int64",
     "bubble_pct": "float64",
+    "works_pct": "float64",
     "tpot_ns": "Int64",
     "tpot_p95_ns": "Int64",
     "tpot_least_ns": "Int64",
@@ -78,14 +79,16 @@ def serving_phases(
         left_out (int64: steady steps, others), requests, tokens (Float64, per step at the median), period_ns,
         p95_ns (Int64, ns: from the begin of a step to that of the next, or of one that verifies drafts to
         the next that is no draft; at the median and in 95 % of steps), device_ns, bubble_ns (Int64, ns at
-        the median: of that the step itself, and nothing), bubble_pct
-        (float64, % of all periods), tpot_ns, tpot_p95_ns (Int64, ns per output token of a request: the period
-        where requests decode in it; where drafts are verified, divided by the tokens that each request gets
-        if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA because of that, the
-        period divided by all tokens that are verified: no less is possible), tokens_per_s (float64, all
-        tokens, or those emitted, over all periods; NaN where unknown), follows (bool: periods were recorded;
-        if not, all of this is as if the next step followed at once), weight_bytes, kv_bytes (Int64, bytes of
-        weights, and of keys and values, that a step reads, at the median; NA where unknown),
+        the median: of that the step itself, and nothing), bubble_pct (float64, % of all periods), works_pct
+        (float64, % of all periods, or of device_ns where none was recorded, in which the device works: less
+        than the rest by the gaps within steps), tpot_ns, tpot_p95_ns (Int64, ns per output token of a
+        request: the period where requests decode in it; where drafts are verified, divided by the tokens that
+        each request gets if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA
+        because of that, the period divided by all tokens that are verified: no less is possible),
+        tokens_per_s (float64, all tokens, or those emitted, over all periods; NaN where unknown), follows
+        (bool: periods were recorded; if not, all of this is as if the next step followed at once),
+        weight_bytes, kv_bytes (Int64, bytes of weights, and of keys and values, that a step reads, at the
+        median; NA where unknown),
         weight_least_bytes (Int64: with as few experts as the tokens may choose; weight_bytes is with as
         many), kv_least_bytes (Int64: without layers that may read only a window of them), mbu_pct,
         mbu_least_pct (float64, % of the bandwidth of memory: these bytes in the period, at most and at
@@ -139,12 +142,12 @@ def _in_turns(steps: pd.DataFrame) -> pd.DataFrame:
     verifies = steps["phase"].eq("verify")
     if not verifies.any():
         return steps
-    turn = steps["phase"].ne("draft").cumsum()
-    bubbles = steps.groupby(turn)["bubble_ns"].transform(lambda part: part.sum(skipna=False))
-    return steps.assign(
-        period_ns=steps["period_ns"].where(~verifies, steps["turn_ns"]),
-        bubble_ns=steps["bubble_ns"].where(~verifies, bubbles),
-    )
+    turn = steps.groupby(steps["phase"].ne("draft").cumsum())
+    whole = {"period_ns": steps["turn_ns"]} | {
+        name: turn[name].transform(lambda part: part.sum(skipna=False))
+        for name in ("bubble_ns", "busy_ns", "other_ns")
+    }
+    return steps.assign(**{name: steps[name].where(~verifies, time) for name, time in whole.items()})
 
 
 def _row(group: pd.DataFrame) -> dict[str, Any]:
@@ -154,6 +157,7 @@ def _row(group: pd.DataFrame) -> dict[str, Any]:
     follows = len(timed) > 0
     period = timed["period_ns"] if follows else steady["device_ns"].dropna()
     chosen = timed if follows else steady[steady["device_ns"].notna()]
+    works = chosen["busy_ns"] + chosen["other_ns"] if follows else chosen["busy_ns"]
     tpot, least = _tpot(phase, chosen, period)
     return {
         "rank": group["rank"].iloc[0],
@@ -167,6 +171,7 @@ def _row(group: pd.DataFrame) -> dict[str, Any]:
         "device_ns": _median(steady["device_ns"]),
         "bubble_ns": _median(timed["bubble_ns"]),
         "bubble_pct": 100.0 * _sum(timed["bubble_ns"]) / _sum(period) if follows else np.nan,
+        "works_pct": 100.0 * _sum(works) / _sum(period) if works.notna().any() and _sum(period) else np.nan,
         "tpot_ns": _median(tpot),
         "tpot_p95_ns": _median(tpot, 0.95),
         "tpot_least_ns": _median(least),

@@ -16,11 +16,13 @@ from hta_widgets.analysis.operators.calls import module_calls, module_texts, ope
 from hta_widgets.analysis.serving.captures import Captured, aligned, graphs_in
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import (
+    LIGHT,
     PRODUCT,
     UNKNOWN,
     part_of_kernel,
     part_of_module,
     part_of_operator,
+    role_of_part,
 )
 from hta_widgets.analysis.serving.table import is_server, own_work
 from hta_widgets.arrays import Int32, Int64
@@ -76,6 +78,7 @@ def roles_of(rank_trace: RankTrace) -> Roles:
     captured, refused = _captured(rank_trace, rows, replayed, frame, step)
     annotated = _annotated(rank_trace, rows)
     modules = _modules(rank_trace, rows, replayed, captured)
+    operators = operators_of(rank_trace, rows, replayed)
     known: dict[tuple[object, ...], tuple[list[str], list[int], list[str], str]] = {}
     edges = np.searchsorted(step, np.arange(len(frame) + 1))
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -83,11 +86,11 @@ def roles_of(rank_trace: RankTrace) -> Roles:
         launched = captured[own]
         key = (
             rank_trace.name[rows[own]].tobytes(), replayed[own].tobytes(), tuple(map(id, launched)),
-            tuple(annotated[own]), tuple(modules[own]),
+            tuple(annotated[own]), tuple(modules[own]), tuple(operators[own]),
         )  # fmt: skip
         if key not in known:
             known[key] = _of_step(
-                rank_trace, rows[own], replayed[own], launched, annotated[own], modules[own]
+                rank_trace, rows[own], replayed[own], launched, annotated[own], modules[own], operators[own]
             )
         role[own], layer[own], known_by[own], why = known[key]
         if why:
@@ -169,6 +172,16 @@ def _modules(
     ]
 
 
+def operators_of(rank_trace: RankTrace, rows: Int64, replayed: npt.NDArray[np.bool_]) -> list[str]:
+    """The innermost operator that launched each kernel, "" for none and for replays."""
+    if not len(rows):
+        return []
+    operators, launch = operator_calls(rank_trace), rank_trace.launch[rows]
+    at = np.where((launch >= 0) & ~replayed, operators.around[launch], -1)
+    names = [*(rank_trace.names[code] for code in rank_trace.name[operators.rows].tolist()), ""]
+    return [names[place] for place in at.tolist()]
+
+
 def _of_step(
     rank_trace: RankTrace,
     rows: Int64,
@@ -176,6 +189,7 @@ def _of_step(
     captured: Sequence[Captured | None],
     annotated: Sequence[str],
     modules: Sequence[str],
+    operators: Sequence[str],
 ) -> tuple[list[str], list[int], list[str], str]:
     """Role, layer and how they are known of the work of one step; and why some are not."""
     names = [rank_trace.names[code] for code in rank_trace.name[rows].tolist()]
@@ -184,14 +198,12 @@ def _of_step(
         "capture" if launched else "structure" if graph else "operator"
         for launched, graph in zip(captured, replayed.tolist(), strict=True)
     ]
-    found = placed(parts, rank_trace.dur[rows].tolist())
+    found = placed(parts, rank_trace.dur[rows].tolist(), operators)
     roles, layers = list(found.roles), list(found.layers)
     if found.refused:
         # which product is which is not known, all else is what its operator says
         has_operator = [launched or not graph for launched, graph in zip(captured, replayed, strict=True)]
-        roles = [
-            part if known and part != UNKNOWN else "" for part, known in zip(parts, has_operator, strict=True)
-        ]
+        roles = [role_of_part(part) if known else "" for part, known in zip(parts, has_operator, strict=True)]
         layers = [-1] * len(rows)
     for at, (name, path) in enumerate(zip(annotated, modules, strict=True)):
         # classes of modules tell less than what repeats around attention, but more than nothing
@@ -218,15 +230,15 @@ def _in_module(part: str, placed_as: str, module: str) -> str:
     if part == PRODUCT:
         return role if role in _PRODUCTS else placed_as
     # modules of attention have more than attention in them
-    if part in (UNKNOWN, "elementwise") and role != "attention":
+    if part in (UNKNOWN, "elementwise", "gather") and role != "attention":
         return role
-    return placed_as if part == UNKNOWN else part
+    return placed_as if part == UNKNOWN else role_of_part(part)
 
 
 def _part(name: str, launched: Captured | None) -> str:
     """What a kernel is, by its own name; by its operator's where that tells more."""
     part = part_of_kernel(name)
-    if launched is None or part not in (UNKNOWN, "elementwise", "copy"):
+    if launched is None or part not in (UNKNOWN, *LIGHT):
         return part
     of_operator = part_of_operator(launched.operator)
     return part if of_operator == UNKNOWN else of_operator

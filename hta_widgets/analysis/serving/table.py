@@ -143,7 +143,6 @@ def _times(rank_trace: RankTrace, frame: pd.DataFrame, begin: Int64) -> pd.DataF
         period = on_host.shift(-1) - on_host
     else:
         period = following - start
-    own = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     everything = Intervals.union(rank_trace.start[device_work(rank_trace).rows], device_work(rank_trace).end)
     other = _within(everything, end, following)
     return pd.DataFrame(
@@ -151,7 +150,7 @@ def _times(rank_trace: RankTrace, frame: pd.DataFrame, begin: Int64) -> pd.DataF
             "start_ns": start,
             "launch_ns": start - on_host,
             "device_ns": end - start,
-            "busy_ns": _within(own, start, end),
+            "busy_ns": _within(everything, start, end),
             "next_ns": following,
             "period_ns": period,
             "other_ns": other,

@@ -388,6 +388,10 @@ WORDS = {
 }  # fmt: skip
 
 
+# Triton's and others, whose names have no word of a library for products.
+MULTIPLIES = re.compile(r"matmul|attention|attn|fused_moe|^bmm_|marlin", re.IGNORECASE)
+
+
 @check("kind_of_kernels")
 @check("computing_in_kind")
 def computing_in_kind(job: Job, stated: Stated) -> str:
@@ -397,7 +401,7 @@ def computing_in_kind(job: Job, stated: Stated) -> str:
     for rank in job.of(stated.ranks):
         for kernel in rank.judged(rank.kernels):
             unit, whole = unit_of(kernel.name), whole + kernel.dur
-            unit = "" if unit == "none" and re.search(r"matmul|attention|attn", kernel.name) else unit
+            unit = "" if unit == "none" and MULTIPLIES.search(kernel.name) else unit
             if operation in ("gemm", "convolution", "attention"):
                 units = {"fp32": ("fp32",), "tf32": ("tf32",), "fp16": ("16 bits",), "bf16": ("16 bits",)}
                 may += kernel.dur * (unit in ("", *units.get(operand, ("fp32", "tf32", "16 bits"))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -14,7 +15,12 @@ from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
 _VLLM = re.compile(r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d+).*\)_generation_(\d+)\((?:sq)?(\d+)")
-_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED|TARGET_VERIFY|DRAFT_EXTEND\w*)\b(.*)\]")
+_SGLANG = re.compile(r"step\[(\w+)\b(.*)\]")
+_SGLANG_WORDS = {
+    "EXTEND": "prefill", "SPLIT_PREFILL": "prefill", "TARGET_VERIFY": "verify", "DRAFT_EXTEND": "draft",
+    "DRAFT_EXTEND_V2": "draft",
+}  # fmt: skip
+_SCOPE = re.compile(r"gpu_model_runner: (\w+)|(Preprocess|Forward|Postprocess|Sample|Bookkeep)$")
 _TENSORRT_LLM = re.compile(
     r"\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) ctx tokens, (\d+) gen reqs$"
 )
@@ -40,8 +46,7 @@ def labelled(name: str) -> tuple[str, int, int] | None:
         phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
         return phase, prompts + decodes, read + made
     if found := _SGLANG.match(name):
-        words = {"EXTEND": "prefill", "DECODE": "decode", "MIXED": "mixed", "TARGET_VERIFY": "verify"}
-        phase = words.get(found[1], "draft")
+        phase = _SGLANG_WORDS.get(found[1], found[1].lower())
         values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
         tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
         return phase, values["bs"], tokens
@@ -58,6 +63,7 @@ def labelled(name: str) -> tuple[str, int, int] | None:
 def steps(rank: PlainRank) -> list[Step]:
     """The steps in order; of an annotation in an annotation the inner one, of several the outer one."""
     marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
+    marks = marks or scoped(rank)
     found = []
     for mark in marks:  # by start, the longer first
         inside = steps_in(marks, mark)
@@ -88,6 +94,18 @@ def steps(rank: PlainRank) -> list[Step]:
             ahead = next((step.phase for step in found[at:] if step.phase not in ("decode", "draft")), "")
             if ahead == "verify":
                 found[at] = found[at]._replace(phase="draft")
+    return found
+
+
+def scoped(rank: PlainRank) -> list[Record]:
+    """Steps of a runner that only names their parts: each from one that prepares inputs to the next."""
+    parts = [each for each in rank.events if each.category == "user_annotation" and _SCOPE.match(each.name)]
+    begins = [each for each in parts if each.name.lower().endswith("preprocess")]
+    found = []
+    for at, first in enumerate(begins):
+        until = begins[at + 1].start if at + 1 < len(begins) else parts[-1].end + 1
+        end = max(each.end for each in parts if first.start <= each.start < until)
+        found.append(replace(first, name="step[UNKNOWN bs=0]", end=end))
     return found
 
 
@@ -176,15 +194,11 @@ def serving_tokens(job: Job, stated: Stated) -> str:
 
 @check("serving_works")
 def serving_works(job: Job, stated: Stated) -> str:
-    """How much of the period the device works, gaps within a step included; else of the step, without."""
+    """How much of the period the device works, or of the step alone."""
     rank = the_rank(job, stated)
-    found = timed(rank, stated.about)
-    whole = sum(time for _, time in found)
-    if not stated.about["follows"]:
-        step = found[0][0]
-        return close(stated, 100.0 * length(overlap(rank.busy["any"], (step.start, step.end))) / whole, 0.01)
-    idle = sum(length(overlap(between(rank), (step.start, step.start + time))) for step, time in found)
-    return close(stated, 100.0 - 100.0 * idle / whole, 0.01)
+    found = timed(rank, stated.about)[: None if stated.about["follows"] else 1]
+    busy = sum(length(overlap(rank.busy["any"], (step.start, step.start + time))) for step, time in found)
+    return close(stated, 100.0 * busy / sum(time for _, time in found), 0.01)
 
 
 @check("serving_bubble")

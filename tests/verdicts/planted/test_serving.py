@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from hta_widgets import Trace, examples
-from hta_widgets.analysis import overview, serving_steps
+from hta_widgets.analysis import overview, serving_phases, serving_steps
 from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.formatting import percent
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server, speculating
 from tests.claims.checking import check_job
@@ -47,8 +49,57 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
     assert row["saving_pct"] == pytest.approx(scheduling, rel=0.05)
     said = sentence(overview(trace))
     assert said.startswith("8.0")
-    assert " ms per token (" in said
-    assert "scheduler.py(88): schedule" in said
+    works = 100 * (1 - sum(server.bubbles) / sum(server.periods))
+    first = re.match(
+        r"[\d.]+ ms per token; the GPU works (.+) % of it; 4\.0\d ms between steps in schedule\.", said
+    )
+    assert first
+    assert float(first[1]) == pytest.approx(works, rel=0.01)
+    assert "tokens per second in all" in rows["serving_rate"]["text"]
+
+
+def test_gaps_within_steps_are_no_work(tmp_path: Path) -> None:
+    """Without graphs a host that launches late leaves the device idle in its steps, not between them."""
+    server = Server()
+    for _ in range(8):
+        with server.program.inside("user_annotation", DECODE.sglang):
+            for _ in range(4):
+                server.program.launch(MS // 2, "gemm")
+                server.program.silence(2 * MS)
+            server.program.synchronise()
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    said = sentence(overview(trace))
+    work, row = 4 * MS // 2, serving_phases(trace).iloc[0]
+    assert row["works_pct"] == pytest.approx(100 * work / row["period_ns"], rel=0.01)
+    assert row["works_pct"] < 30
+    assert f"the GPU works {percent(row['works_pct'])} of it" in said
+
+
+@pytest.mark.parametrize("scope", ["gpu_model_runner: {}", "{}"])
+def test_a_runner_that_names_only_parts_of_its_steps(tmp_path: Path, scope: str) -> None:
+    """vLLM with scopes, since 0.12 and before: nothing says what a step computes, only when it is."""
+    server = Server(schedule_ns=2 * MS)
+    program = server.program
+    for _ in range(10):
+        server._frame("vllm/v1/core/sched/scheduler.py(180): schedule", 2 * MS)
+        for part in ("Preprocess", "Forward", "Postprocess", "Sample", "Bookkeep"):
+            name = scope.format(part if scope == "{}" else part.lower())
+            with program.inside("user_annotation", name):
+                for _ in range({"Preprocess": 0, "Forward": 8, "Bookkeep": 0}.get(part, 1)):
+                    program.launch(MS // 2, f"gemm_{part}")
+                if part == "Bookkeep":
+                    program.synchronise()
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    said = sentence(overview(trace))
+    first = re.match(
+        r"([\d.]+) ms per step; the GPU works (.+) % of it; 2\.0\d ms between steps in schedule\.", said
+    )
+    assert first
+    assert float(first[1]) == pytest.approx(7, rel=0.01)
+    assert float(first[2]) == pytest.approx(100 * 5 / 7, rel=0.01)
+    assert "of the device's work in steps:" in rows_of(trace)["serving_work"]["text"].lower()
 
 
 def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None:
@@ -68,8 +119,8 @@ def test_a_server_that_verifies_drafts(tmp_path: Path, around: bool) -> None:
     trace = speculating(around).open(tmp_path)
     assert not check_job(trace)
     said = sentence(overview(trace))
-    assert " per token (" in said
-    assert "tokens per second in all" in said
+    assert " per token; the GPU works " in said
+    assert "tokens per second in all" in rows_of(trace)["serving_rate"]["text"]
 
 
 def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> None:
@@ -264,6 +315,7 @@ ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
         (DECODE, ((ALL_REDUCE, 6 * MS),), "communication 59.6 % and matrix products 40.4 %", "one-shot"),
         (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
          "experts 49.7 % and matrix products 33.7 %. Then communication 16.6 %", "weights of experts"),
+        (DECODE, (("fused_moe_kernel", 6 * MS),), "experts 59.6 % and matrix products 40.4 %", "experts"),
         (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
     ],
 )  # fmt: skip
