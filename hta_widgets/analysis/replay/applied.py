@@ -34,6 +34,7 @@ from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.prefetching import send_ahead
+from hta_widgets.analysis.replay.profiler import without_profiler
 from hta_widgets.analysis.replay.streams import move
 from hta_widgets.arrays import Bool
 from hta_widgets.errors import MissingDataError
@@ -78,6 +79,10 @@ def syncs(plan: Plan, *, call: str | None, within: str | None) -> None:
 def allocator(plan: Plan) -> None:
     plan.scale_groups(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group), 0.0)
     plan.remove(plan.edges(lambda group: group.kind == kinds.SYNC and _allocates(group)))
+
+
+def unprofiled(step_ns: int, plan: Plan) -> None:
+    without_profiler(plan, step_ns)
 
 
 def _allocates(group: Group) -> bool:

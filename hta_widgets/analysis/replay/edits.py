@@ -58,6 +58,7 @@ __all__ = [
     "prefetch",
     "prompt_communication",
     "syncs",
+    "unprofiled",
     "without",
 ]
 
@@ -121,6 +122,25 @@ def syncs(call: str | None = None, within: str | None = None) -> Edit:
 def allocator() -> Edit:
     """Calls that allocate or free device memory take no time and wait for nothing: a caching allocator."""
     return _edit(applied.allocator)
+
+
+def unprofiled(step_ns: int) -> Edit:
+    """The host without the profiler's own work, which a step that waits for launches is mostly of.
+
+    Every event of the host takes less by as much as makes the mean step as long as it was without the
+    profiler; what the host does between events stays, such as loading data. Other edits save less then:
+    compare their step with this one.
+
+    Args:
+        step_ns: how long a step of the same program took without the profiler, on average, ns, above 0. One
+            that took longer than it was recorded changes nothing.
+
+    Raises:
+        ValueError: `step_ns` is not above 0.
+    """
+    if not step_ns > 0:
+        raise ValueError(f"step_ns must be more than 0, not {step_ns!r}")
+    return _edit(applied.unprofiled, int(step_ns))
 
 
 def without(name: str, keep_ns: int = 0) -> Edit:
