@@ -30,7 +30,7 @@ _RECORDED: Final = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.ANNOTATIO
 MOST_NS: Final = 20_000
 """Of an event; more is not the profiler."""
 NEAR: Final = 1.05
-"""What is left may be so much longer than the step that was measured: the profiler delays more than the host."""
+"""What is left may be so much longer than the step that was measured: runs differ."""
 
 
 def without_profiler(plan: Plan, step_ns: int) -> None:
@@ -98,8 +98,8 @@ def _events_of_edges(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64]
     for index, thread in enumerate(graph.threads.tolist()):
         mine = np.flatnonzero(graph.thread[edges] == index)
         rows = np.flatnonzero(recorded & (rank_trace.thread == thread))
-        for moments, side in ((rank_trace.start[rows], "left"), (rank_trace.end[rows], "right")):
-            moments = np.sort(moments)
-            until, since = (np.searchsorted(moments, at[mine], side) for at in (end, begin))
-            events[mine] += until - since
+        begins, ends = np.sort(rank_trace.start[rows]), np.sort(rank_trace.end[rows])
+        events[mine] += np.searchsorted(begins, end[mine]) - np.searchsorted(begins, begin[mine])
+        until, since = (np.searchsorted(ends, at[mine], side="right") for at in (end, begin))
+        events[mine] += until - since
     return edges, events
