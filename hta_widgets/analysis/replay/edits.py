@@ -421,8 +421,9 @@ def no_recomputation() -> Edit:
 def padded_products() -> Edit:
     """Matrix products of unaligned sizes, in kernels that load less than 16 bytes at once, get padded ones.
 
-    They take the time of their padded operations at half the peak of their unit, or of their bytes at that of
-    memory. This is an estimate: what a library reaches depends on the sizes.
+    They take the time of their padded operations at the share of the peak that aligned products of their unit
+    reach in the recording, at least at half of it, or of their bytes at the peak of memory. This is an
+    estimate: what a library reaches depends on the sizes.
     """
     return _edit(applied.padded_products)
 
