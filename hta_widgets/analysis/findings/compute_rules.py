@@ -23,15 +23,17 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import rows_with, unique
+from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 
 # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back.
 _LAYOUT = re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_")
-# Batch norm in the layout that channels_last replaces: threads go through memory in steps of a whole image.
-_BATCH_NORM = re.compile(r"\bbatch_norm_(?!\w*channels_last)|\bbn_\w*NCHW")
+# Batch norm in the layout that channels_last replaces, whose threads read memory in steps of a whole image.
+_BATCH_NORM = tuple(
+    f"batch_norm_{part}_kernel" for part in ("backward", "collect_statistics", "transform_input")
+)
 _COPIES = re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy")
-_KINDS = 3
+_KINDS = 5
 
 
 def _judge(
@@ -120,10 +122,12 @@ def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
 
 def _batch_norm(rank_trace: RankTrace) -> list[Edit]:
     """Batch norm in another layout takes at least what its bytes do; nothing where these are unknown."""
-    rows = _chosen(rank_trace, _BATCH_NORM)
-    known = rows[least_ns(rank_trace, rows, of_unit=1.0) < rank_trace.dur[rows]]  # not of NaN
-    names = sorted(rank_trace.names[code] for code in unique(rank_trace.name[known]).tolist())
-    return [edits.at_roof(name=edits.exactly(name)) for name in names]
+    found = []
+    for kernel in _BATCH_NORM:
+        rows = _chosen(rank_trace, re.compile(kernel))
+        if (least_ns(rank_trace, rows, of_unit=1.0) < rank_trace.dur[rows]).any():  # no NaN is
+            found.append(edits.at_roof(name=f"*{kernel}*"))
+    return found
 
 
 RULES = (

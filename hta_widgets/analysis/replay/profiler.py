@@ -1,12 +1,14 @@
 """The host without the profiler's own work, by the time that a step took without the profiler.
 
 The profiler takes some time at the begin and at the end of every event of the host that it records. How much
-differs from machine to machine and from run to run (beside one H100 3 to 7 us an event), so it is found from
-the one thing that a recording cannot show.
+differs from machine to machine and from run to run, so it is found from the one thing that a recording cannot
+show. Where the step says little about it, since it waits for the device, it is what was usual beside an H100.
 """
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 _RECORDED: Final = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.ANNOTATION)
-MOST_NS: Final = 20_000
-"""Of an event; more is not the profiler."""
-NEAR: Final = 1.05
-"""What is left may be so much longer than the step that was measured: runs differ."""
+USUAL_NS, MOST_NS = 5_000, 20_000
+"""Of an event: 3 to 7 us beside an H100 (docs/measured_savings.md); more than the second is no profiler's."""
+NEAR, SAME = 0.05, 0.01
+"""By this share of it a step may be longer than was measured, since runs differ; or is as long as it."""
 
 
 def without_profiler(plan: Plan, step_ns: int) -> None:
@@ -57,18 +59,22 @@ def _of_each_event(rank_trace: RankTrace, step_ns: int) -> int:
 
     if step(0) <= step_ns:
         return 0
-    if (least := step(MOST_NS)) > NEAR * step_ns:
+    if (least := step(MOST_NS)) > (1 + NEAR) * step_ns:
         raise MissingDataError(
             "explanation of the time without the profiler",
             "Measure the step of the same program on the same machine, and record with fewer options.",
             f"a step without the profiler took {duration(step_ns)}, and what is recorded takes "
             f"{duration(int(least))} also where the host's events cost nothing to record",
         )
-    low, high = 0, MOST_NS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if step(middle) <= step_ns else (middle, high)
-    return high
+    target = max(step_ns, least)
+    enough = _first(lambda each: step(each) <= (1 + SAME) * target)
+    too_much = _first(lambda each: step(each) < (1 - SAME) * target)
+    return min(max(USUAL_NS, enough), max(too_much - 1, enough))
+
+
+def _first(fits: Callable[[int], bool]) -> int:
+    """The least that fits, if all above do; at most `MOST_NS`."""
+    return bisect.bisect_left(range(MOST_NS), True, key=fits)
 
 
 def _left(weight: Int64, events: Int64, each: int) -> Int64:
