@@ -40,7 +40,7 @@ def test_distributions_are_those_of_the_simulation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("machine", "alike"), [("h100", True), ("example", False)])
 def test_a_simulated_h100_is_like_the_recorded_one(tmp_path: Path, machine: str, alike: bool) -> None:
-    """Launch calls, launch latency and gaps between kernels: medians to a tenth, other quantiles to a fifth."""
+    """Launch calls, launch latency and gaps between kernels: medians to a tenth, the rest to a fifth."""
     simulate(SimulatedJob("h100", "single", steps=3, layers=4, machine=machine)).write(tmp_path)
     table, _ = compare(examples.load("h100_gpt2"), Trace.open(tmp_path), ("recorded", "simulated"))
     rows = table.loc[
