@@ -16,6 +16,7 @@ those of a job of one's own.
     training    one training step; `serving` one inference step; `gpt` the model, `autograd` its
                 gradients, `ddp` and `fsdp` data parallelism over an `nccl` group
     rank        a process: two `host` threads, a GPU, and the CUDA calls between them
+    machine     what hosts, launches and devices take, made up and measured
     device      streams; `collective` where ranks meet
     kineto      the file;  `truth` what it must say
 """

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from examples.simulator.machine import Machine, Spread
 from examples.simulator.records import Recorder, Slice
 from examples.simulator.seeded_rng import SeededRng
 from examples.simulator.tensor import Input, shape_arguments
@@ -29,13 +30,21 @@ _CALLBACK_IDS = {
 
 class HostThread:
     def __init__(
-        self, recorder: Recorder, pid: int, tid: int, name: str, rng: SeededRng, python_frames: bool
+        self,
+        recorder: Recorder,
+        pid: int,
+        tid: int,
+        name: str,
+        rng: SeededRng,
+        machine: Machine,
+        python_frames: bool,
     ) -> None:
         self.recorder = recorder
         self.pid = pid
         self.tid = tid
         self.now_ns = 0
         self._rng = rng
+        self._machine = machine
         self._python_frames = python_frames
         self._python_stack: list[int] = []
         self._external_ids: list[int] = []
@@ -52,7 +61,8 @@ class HostThread:
         self.now_ns += self._rng.between(low_ns, high_ns)
 
     @contextmanager
-    def _call(self, category: str, name: str, args: dict[str, Any], cost_ns: int) -> Iterator[Slice]:
+    def _call(self, category: str, name: str, args: dict[str, Any], cost: Spread) -> Iterator[Slice]:
+        cost_ns = self._rng.within(cost)
         record = Slice(category, name, self.pid, self.tid, self.now_ns, args=args)
         self.recorder.slices.append(record)
         self.spend(cost_ns // 2, cost_ns)
@@ -68,7 +78,9 @@ class HostThread:
         """An operator (`cpu_op`), with the shapes of its inputs where it has any."""
         numbers = self._numbers()
         shapes = shape_arguments(inputs) if inputs is not None else {}
-        with self._call("cpu_op", name, {**numbers, **(args or {}), **shapes}, cost_ns=1_800) as record:
+        with self._call(
+            "cpu_op", name, {**numbers, **(args or {}), **shapes}, self._machine.operator
+        ) as record:
             self._external_ids.append(numbers["External id"])
             yield record
             self._external_ids.pop()
@@ -77,7 +89,7 @@ class HostThread:
     def annotation(self, name: str) -> Iterator[Slice]:
         """A `record_function` range (`user_annotation`)."""
         numbers = self._numbers()
-        with self._call("user_annotation", name, dict(numbers), cost_ns=2_400) as record:
+        with self._call("user_annotation", name, dict(numbers), self._machine.annotation) as record:
             self._external_ids.append(numbers["External id"])
             self.annotations.append(record)
             yield record
@@ -96,15 +108,15 @@ class HostThread:
         if module_id is not None:
             args["Python module id"] = module_id
         args["Ev Idx"] = self.recorder.number("event") - 1
-        with self._call("python_function", name, args, cost_ns=800):
+        with self._call("python_function", name, args, self._machine.frame):
             self._python_stack.append(number)
             yield
             self._python_stack.pop()
 
-    def runtime(self, name: str, low_ns: int, high_ns: int) -> Slice:
+    def runtime(self, name: str) -> Slice:
         """A CUDA runtime call that only costs time. Its correlation id names the device work it causes."""
         start = self.now_ns
-        self.spend(low_ns, high_ns)
+        self.now_ns += self._rng.within(self._machine.calls[name])
         args: dict[str, Any] = {} if self.external_id is None else {"External id": self.external_id}
         args |= {"cbid": _CALLBACK_IDS[name], "correlation": self.recorder.number("correlation")}
         record = Slice("cuda_runtime", name, self.pid, self.tid, start, self.now_ns, args)

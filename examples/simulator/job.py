@@ -18,6 +18,7 @@ from examples.simulator.collective import Collective, resolve
 from examples.simulator.ddp import DistributedDataParallel
 from examples.simulator.fsdp import FullyShardedDataParallel
 from examples.simulator.gpt import Gpt, GptShape
+from examples.simulator.machine import MACHINES
 from examples.simulator.nccl import ProcessGroup
 from examples.simulator.rank import Pace, Rank
 from examples.simulator.seeded_rng import SeededRng
@@ -42,7 +43,7 @@ class SimulatedJob:
     To compare two runs of one job, give them different seeds, and differences to find: `slow_kernel`, part of
     the names of compute kernels and how long those take in thousandths of the usual, and `extra_op`, an
     operator that every block runs besides. Steps differ by up to `drift_permille` in the speed of a rank's
-    kernels.
+    kernels. `machine` is one of `machine.MACHINES`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class SimulatedJob:
     extra_op: str | None = None
     drift_permille: int = 0
     seed: int = 2026
+    machine: str = "example"
 
     def __post_init__(self) -> None:
         if self.strategy in ("single", "serving") and self.ranks != 1:
@@ -137,7 +139,8 @@ def simulate(job: SimulatedJob) -> Simulation:
 
 def _rank(job: SimulatedJob, index: int) -> Rank:
     slowdown = job.slowdown_permille if index == job.straggler else 1000
-    return Rank(index, job.seed, Pace(slowdown, job.slow_kernel, job.drift_permille), job.python_frames)
+    pace = Pace(slowdown, job.slow_kernel, job.drift_permille)
+    return Rank(index, job.seed, pace, MACHINES[job.machine], job.python_frames)
 
 
 def _program(job: SimulatedJob, rank: Rank) -> Iterator[None]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from examples.simulator.device import COMPUTE_STREAM, Device, Work
 from examples.simulator.host import HostThread
-from examples.simulator.kernels import MEMORY_BYTES_PER_NS, Kernel
+from examples.simulator.kernels import Kernel
+from examples.simulator.machine import Machine
 from examples.simulator.memory import CachingAllocator
 from examples.simulator.records import Flow, Recorder, Slice
 from examples.simulator.seeded_rng import SeededRng
 
 _CONTEXT = 1
-_BUS_BYTES_PER_NS = 24  # host memory to device and back, PCIe 5
 _FIRST_PID = 41_000
 _COPY_KINDS = {"HtoD": "Pinned -> Device", "DtoH": "Device -> Pinned", "DtoD": "Device -> Device"}
 
@@ -43,8 +43,9 @@ class Pace:
 
 
 class Rank:
-    def __init__(self, index: int, seed: int, pace: Pace, python_frames: bool) -> None:
+    def __init__(self, index: int, seed: int, pace: Pace, machine: Machine, python_frames: bool) -> None:
         self.index = index
+        self.machine = machine
         self.recorder = Recorder()
         self.rng = SeededRng(seed, index)
         self.device = Device(index)
@@ -54,7 +55,7 @@ class Rank:
         self._drift_permille = 1000
         pid = _FIRST_PID + 97 * index
         self.main = HostThread(
-            self.recorder, pid, pid, "pt_main_thread", SeededRng(seed, index, 1), python_frames
+            self.recorder, pid, pid, "pt_main_thread", SeededRng(seed, index, 1), machine, python_frames
         )
         self.autograd = HostThread(
             self.recorder,
@@ -62,6 +63,7 @@ class Rank:
             pid + 31,
             f"pt_autograd_{index}",
             SeededRng(seed, index, 2),
+            machine,
             python_frames=False,
         )
         self.main.now_ns = 2_000_000 + self.rng.between(0, 60_000)
@@ -72,13 +74,13 @@ class Rank:
     def launch(self, thread: HostThread, kernel: Kernel, stream: int = COMPUTE_STREAM) -> Work:
         """Launch a compute kernel. A slow rank takes longer for exactly these."""
         duration = self._duration(kernel)
-        call = thread.runtime("cudaLaunchKernel", 2_600, 4_200)
+        call = thread.runtime("cudaLaunchKernel")
         return self._submit(thread, call, "kernel", kernel.name, stream, duration, kernel.arguments())
 
     def launch_collective(
         self, thread: HostThread, kernel: Kernel, stream: int, sequence: int, arguments: Mapping[str, Any]
     ) -> Work:
-        call = thread.runtime("cudaLaunchKernelExC", 4_200, 6_800)
+        call = thread.runtime("cudaLaunchKernelExC")
         args = {**kernel.arguments(), **arguments}
         work = self._submit(thread, call, "kernel", kernel.name, stream, kernel.duration_ns, args)
         work.collective = sequence
@@ -86,34 +88,34 @@ class Rank:
 
     def launch_graph(self, thread: HostThread, graph_id: int, kernels: Sequence[Kernel]) -> None:
         """One call, many kernels: all carry the call's correlation id, each its own node id."""
-        call = thread.runtime("cudaGraphLaunch", 38_000, 52_000)
+        call = thread.runtime("cudaGraphLaunch")
         for node, kernel in enumerate(kernels):
             args = {**kernel.arguments(), "graph id": graph_id, "graph node id": (graph_id << 32) + node}
             self._submit(thread, call, "kernel", kernel.name, COMPUTE_STREAM, self._duration(kernel), args)
 
     def copy(self, thread: HostThread, kind: str, nbytes: int, stream: int = COMPUTE_STREAM) -> Work:
         """cudaMemcpyAsync; `kind` is HtoD, DtoH or DtoD."""
-        per_ns = MEMORY_BYTES_PER_NS // 2 if kind == "DtoD" else _BUS_BYTES_PER_NS
+        per_ns = self.machine.memory // 2 if kind == "DtoD" else self.machine.bus
         duration = 1_100 + self.rng.around(nbytes // per_ns, 40)
-        call = thread.runtime("cudaMemcpyAsync", 3_400, 5_600)
+        call = thread.runtime("cudaMemcpyAsync")
         name = f"Memcpy {kind} ({_COPY_KINDS[kind]})"
         return self._submit(thread, call, "gpu_memcpy", name, stream, duration, _traffic(nbytes, duration))
 
     def fill(self, thread: HostThread, nbytes: int) -> Work:
         """cudaMemsetAsync."""
-        duration = 900 + self.rng.around(nbytes // MEMORY_BYTES_PER_NS, 40)
-        call = thread.runtime("cudaMemsetAsync", 2_400, 3_800)
+        duration = 900 + self.rng.around(nbytes // self.machine.fill, 40)
+        call = thread.runtime("cudaMemsetAsync")
         traffic = _traffic(nbytes, duration)
         return self._submit(thread, call, "gpu_memset", "Memset (Device)", COMPUTE_STREAM, duration, traffic)
 
     def record_event(self, thread: HostThread, stream: int) -> CudaEvent:
-        call = thread.runtime("cudaEventRecordWithFlags", 500, 900)
+        call = thread.runtime("cudaEventRecordWithFlags")
         number = self.recorder.number("cuda event")
         return CudaEvent(number, stream, call.args["correlation"], self.device.last(stream))
 
     def wait_event(self, thread: HostThread, stream: int, event: CudaEvent) -> None:
         """Work submitted to `stream` from now on waits for the event; the host does not."""
-        call = thread.runtime("cudaStreamWaitEvent", 500, 900)
+        call = thread.runtime("cudaStreamWaitEvent")
         self.device.wait(stream, event.work)
         waited = {
             "wait_on_stream": event.stream,
@@ -124,11 +126,11 @@ class Rank:
 
     def synchronize(self, thread: HostThread, stream: int) -> Iterator[None]:
         """Block the host until the stream is empty. Yields once: the ranks must be resolved to know when."""
-        call = thread.runtime("cudaStreamSynchronize", 1_200, 2_000)
+        call = thread.runtime("cudaStreamSynchronize")
         last = self.device.last(stream)
         yield
         if last is not None:
-            thread.wait_until(call, last.end_ns + self.rng.between(2_500, 5_000))
+            thread.wait_until(call, last.end_ns + self.rng.within(self.machine.sync_return))
         self._synchronisation("Stream Sync", stream, call, {})
 
     def finish(self) -> None:
@@ -153,7 +155,8 @@ class Rank:
     def _duration(self, kernel: Kernel) -> int:
         part, slow_permille = self._pace.slow_kernel
         permille = slow_permille if part in kernel.name else 1000
-        duration = self.rng.around(kernel.duration_ns, 25) * permille // 1000
+        of_machine = next(share for named, share in self.machine.kernels if named in kernel.name)
+        duration = self.rng.around(kernel.duration_ns, 25) * permille // 1000 * of_machine // 1000
         return duration * self._pace.kernels * self._drift_permille // 1_000_000
 
     def _submit(
@@ -168,8 +171,8 @@ class Rank:
     ) -> Work:
         if thread.external_id is not None:
             args = {"External id": thread.external_id, **args}
-        ready = call.end_ns + self.rng.between(700, 1_600)
-        gap = self.rng.between(450, 1_100)
+        ready = call.end_ns + self.rng.within(self.machine.latency)
+        gap = self.rng.within(self.machine.graph_gap if "graph id" in args else self.machine.gap)
         work = Work(category, name, stream, ready, duration_ns, gap, args, call, tuple(thread.annotations))
         self.device.submit(work)
         return work

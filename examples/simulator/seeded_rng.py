@@ -6,6 +6,8 @@ simulator rolls its own rng with SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _MASK = (1 << 64) - 1
 
 
@@ -27,6 +29,13 @@ class SeededRng:
     def between(self, low: int, high: int) -> int:
         """An integer in [low, high]."""
         return low + self._next() % (high - low + 1)
+
+    def within(self, spread: Sequence[int]) -> int:
+        """An integer from one of the equally likely parts between these ends; of one, that."""
+        if len(spread) == 1:
+            return spread[0]
+        at = self.between(0, len(spread) - 2) if len(spread) > 2 else 0
+        return self.between(spread[at], spread[at + 1])
 
     def around(self, value: int, permille: int) -> int:
         """`value`, changed by at most `permille` thousandths either way."""

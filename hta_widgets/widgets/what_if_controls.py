@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 _CLASSES = {
-    **dict.fromkeys(("host", "launches", "allocator", "without", "pauses", "graphs"), "host"),
+    **dict.fromkeys(("host", "launches", "allocator", "without", "pauses", "graphs", "unprofiled"), "host"),
     "syncs": "sync",
     **dict.fromkeys(
         (

@@ -140,9 +140,25 @@ def least_of(operator: Record, tflops: float, memory: float) -> float | None:
     return max(2 * batch * rows * inner * columns / (tflops * 500), size * elements / memory)
 
 
+def reached(job: Job, rank: PlainRank, unit: str) -> float:
+    """Which share of the roof products of aligned sizes reach together; at least half, and where few run."""
+    _, tf32, half, memory = device_of(job, rank.number)
+    taken: dict[int, float] = {}
+    least: dict[int, float] = {}
+    for kernel in rank.kernels:
+        align, operator = re.search(r"align(\d)", kernel.name), operator_of(rank, kernel)
+        slow = align and int(align[1]) < {"tf32": 4, "16 bits": 8}[unit]
+        if unit_of(kernel.name) == unit and not slow and operator is not None and product_of(operator):
+            taken[id(operator)] = taken.get(id(operator), 0) + kernel.dur
+            least[id(operator)] = least_of(operator, 2 * (tf32 if unit == "tf32" else half), memory) or 0
+    whole = sum(taken.values())
+    return max(0.5, min(1.0, sum(least.values()) / whole)) if whole >= 1e6 else 0.5
+
+
 def unaligned(job: Job, rank: PlainRank) -> Found:
     """Products on tensor cores that load less than 16 bytes at once, and have a size that is no multiple."""
     _, tf32, half, memory = device_of(job, rank.number)
+    shares: dict[str, float] = {}
     found = []
     for kernel in rank.kernels:
         align = re.search(r"align(\d)", kernel.name)
@@ -155,7 +171,10 @@ def unaligned(job: Job, rank: PlainRank) -> Found:
         if product is None or all(size % multiple == 0 for size in product[1:4]):
             continue
         padding = math.prod(multiple * math.ceil(size / multiple) / size for size in product[1:4])
-        left = padding * (least_of(operator, tf32 if unit == "tf32" else half, memory) or 0)
+        if unit not in shares:
+            shares[unit] = reached(job, rank, unit)
+        peak = 2 * shares[unit] * (tf32 if unit == "tf32" else half)
+        left = padding * (least_of(operator, peak, memory) or 0)
         if 0 < left < kernel.dur:
             found.append((kernel, left))
     return found

@@ -38,6 +38,23 @@ def test_distributions_are_those_of_the_simulation(tmp_path: Path) -> None:
     assert ratio[either] == pytest.approx(medians[either, 0] / medians[either, 1])
 
 
+@pytest.mark.parametrize(("machine", "alike"), [("h100", True), ("example", False)])
+def test_a_simulated_h100_is_like_the_recorded_one(tmp_path: Path, machine: str, alike: bool) -> None:
+    """Launch calls, launch latency and gaps between kernels: medians to a tenth, the rest to a fifth."""
+    simulate(SimulatedJob("h100", "single", steps=3, layers=4, machine=machine)).write(tmp_path)
+    table, _ = compare(examples.load("h100_gpt2"), Trace.open(tmp_path), ("recorded", "simulated"))
+    rows = table.loc[
+        [
+            ("launch call", "cudaLaunchKernel", "ns"),
+            ("launch latency, queue excluded", "cudaLaunchKernel", "ns"),
+            ("idle gap by cause", "kernel_wait", "ns"),
+        ]
+    ]
+    for quantile, near in (("p10", 0.2), ("median", 0.1), ("p90", 0.2)):
+        ratio = rows["recorded", quantile] / rows["simulated", quantile]
+        assert ratio.between(1 - near, 1 / (1 - near)).all() == alike, ratio
+
+
 def test_a_trace_is_like_itself() -> None:
     trace = examples.load("inference_cuda_graphs")
     table, missing = compare(trace, trace, ("one", "same"))

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from hta_widgets import edits
+from hta_widgets import analysis, edits
 from hta_widgets.analysis.replay.device_times import slowing
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
@@ -382,6 +382,64 @@ def test_a_fused_optimizer(tmp_path):
     assert extent(tmp_path, events, edits.fused_optimizer("Adam*")) == 60_000
 
 
+def test_a_fused_optimizer_reads_and_writes_once(tmp_path):
+    """Kernels of 40 and 10 us of one operator, and of 30 of another: 50 of 80 us are left."""
+    optimizer = call("Optimizer.step#Adam.step", 0, 60_000) | {"cat": "user_annotation"}
+    events, start = [optimizer], 10_000
+    for number, (name, ns) in enumerate([("lerp_", 40_000), ("lerp_", 10_000), ("sqrt", 30_000)]):
+        begin, end = 20_000 * number, 20_000 * number + 5_000
+        events += [operator(f"aten::{name}", begin, end), launch(number + 1, begin + 1_000, end)]
+        events.append(work("elementwise", number + 1, start, start + ns))
+        start += ns + 1_000
+    # The first launch after 1 us, 9 us to its kernel, and 1 us between kernels.
+    assert extent(tmp_path, events) == 1_000 + 9_000 + 80_000 + 2_000
+    assert extent(tmp_path, events, edits.fused_optimizer()) == 100 + 9_000 + 50_000 + 2_000
+
+
+def profiled(overhead, steps=4):
+    """Steps with a pause of 50 us and ten operators, each with a launch; events cost so much to record."""
+    events, now, number = [], 0, 0
+    for step in range(steps):
+        begin = now
+        now += 50_000
+        for _ in range(10):
+            number += 1
+            opened, now = now, now + 3_000 + overhead // 2
+            begun, now = now, now + 2_000 + overhead
+            events += [launch(number, begun, now), work("add", number, begun + 4_000, begun + 5_000)]
+            now += 3_000 + overhead // 2
+            events.append(operator("aten::add", opened, now))
+        events.append(call(f"ProfilerStep#{step}", begin, now) | {"cat": "user_annotation"})
+    return events
+
+
+def made(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_a_step_without_the_profiler(tmp_path):
+    """The same program recorded at 6 us an event, taken back to the step that it has at none."""
+    slow, free = (job(made(tmp_path / str(ns)), profiled(ns)) for ns in (6_000, 0))
+    step = {trace: float(analysis.what_if(trace, [])["before_ns"][1]) for trace in (slow, free)}
+    assert step[slow] == 50_000 + 10 * (8_000 + 12_000) and step[free] == 50_000 + 10 * 8_000
+    frame = analysis.what_if(slow, [edits.unprofiled(130_000)])
+    assert frame["after_ns"][1:-1].to_numpy() == pytest.approx(130_000, rel=0.01)
+    # The pause is none of the profiler's, and half of what is left of the rest is half.
+    half = analysis.what_if(slow, [edits.unprofiled(130_000), edits.host(0.5)])
+    assert half["after_ns"][1:-1].to_numpy() == pytest.approx(65_000, rel=0.02)
+    longer = analysis.what_if(slow, [edits.unprofiled(260_000)])
+    assert longer["after_ns"].equals(longer["before_ns"])
+    with pytest.raises(MissingDataError, match="where the host's events cost nothing to record"):
+        analysis.what_if(slow, [edits.unprofiled(30_000)])
+
+
+@pytest.mark.parametrize("wrong", [0, -1, math.nan])
+def test_a_step_takes_time(wrong):
+    with pytest.raises(ValueError, match="step_ns must be more than 0"):
+        edits.unprofiled(wrong)
+
+
 def run_of_launches(wait_after: int | None = None):
     """20 launches of 4 us, 10 us apart, of kernels of 2 us; latency 5 us."""
     events = []
@@ -395,8 +453,8 @@ def run_of_launches(wait_after: int | None = None):
 
 def test_a_run_of_launches_as_a_graph(tmp_path):
     # The first call of a thread begins no run. Launch 2 takes from 10 to 14 us, the others no time: 5 us
-    # later their first kernel starts, 18 of 2 us and between them 15 % of the usual gap of 1 us.
-    fused = 14_000 + 5_000 + 18 * 2_000 + 17 * 150
+    # later their first kernel starts, 18 of 2 us and between them 30 % of the usual gap of 1 us.
+    fused = 14_000 + 5_000 + 18 * 2_000 + 17 * 300
     assert extent(tmp_path, run_of_launches()) == 197_000
     assert extent(tmp_path, run_of_launches(), edits.graphs(at_least=19)) == fused
     assert extent(tmp_path, run_of_launches(), edits.graphs(at_least=20)) == 197_000
@@ -468,6 +526,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.at_roof(0.5, operation="gemm"): "edits.at_roof(0.5, operation='gemm')",
         edits.kernels(2.0, operation="gemm"): "edits.kernels(2.0, operation='gemm')",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
+        edits.unprofiled(6.5e6): "edits.unprofiled(6500000)",
     }
     for edit, expression in made.items():
         assert edit.expression == expression
@@ -570,9 +629,10 @@ def test_an_edit_survives_a_pickle(tmp_path):
 
 
 def test_only_what_can_be_had_in_full_is_no_bound():
-    bounds = [edits.host(), edits.launches(0), edits.syncs(), edits.communication(0), edits.graphs()]
+    bounds = [edits.host(), edits.launches(0), edits.syncs(), edits.communication(0), edits.fused_optimizer()]
     assert all(edit.bound for edit in [*bounds, edits.kernels(math.inf), edits.copies(math.inf)])
     others = [edits.host(0.1), edits.launches(0.5), edits.allocator(), edits.without("x"), edits.kernels(9.0)]
+    others += [edits.graphs(), edits.unprofiled(1)]
     assert not any(edit.bound for edit in [*others, edits.copies(2.0), edits.communication(0.5)])
 
 

@@ -20,6 +20,7 @@ EDITS = [
     edits.copies(3.5, name="*HtoD*"),
     edits.communication(0.25, name="*AllReduce*"),
     edits.graphs(20, 1_000),
+    edits.unprofiled(6_660_000),
     edits.copy_bandwidth(24.0, name="*Pageable*", within="a"),
     edits.bus_bandwidth(300.0, name="*AllReduce*"),
     edits.kernel_time(1_000, "gemm", within="b"),

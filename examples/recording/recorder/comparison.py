@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hta_widgets import Trace, analysis, edits, examples
 from hta_widgets.analysis.findings.bar import saved_in
+from hta_widgets.analysis.findings.judged_time import judged_scope
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.replay.edit import Edit
+from hta_widgets.analysis.replay.expressions import parse_all
 from recorder import manifest
 from recorder.bundled import BUNDLED
 
@@ -37,6 +39,7 @@ class Change:
         words: what was changed.
         topic: of the finding whose saving foresees it, or `FIRST_SCREEN`: all savings of the overview.
         edit: the what-if that foresees it where no finding is about it.
+        less: less is done than what is foreseen, which bounds it then.
     """
 
     first: str
@@ -44,6 +47,7 @@ class Change:
     words: str
     topic: str = ""
     edit: Edit | None = None
+    less: bool = False
 
 
 CHANGES = (
@@ -52,7 +56,7 @@ CHANGES = (
     Change("small_batch", "small_batch_cuda_graphs", "one CUDA graph", FIRST_SCREEN),
     Change("small_batch", "small_batch_cuda_graphs", "one CUDA graph", edit=edits.graphs()),
     Change("serving", "serving_cuda_graphs", "tokens by CUDA graph", edit=edits.graphs()),
-    Change("fp32", "tf32", "TF32 instead of fp32", "fp32_units"),
+    Change("fp32", "tf32", "TF32 instead of fp32", "fp32_units", less=True),
     Change("fp32", "baseline", "bf16 instead of fp32", "fp32_units"),
     Change("tf32", "baseline", "bf16 instead of TF32", "tf32_units"),
     Change("unpadded", "baseline", "padded vocabulary", "unaligned_shapes"),
@@ -64,7 +68,7 @@ CHANGES = (
     Change("images_pageable", "images", "pinned memory", "pageable_copies"),
     Change("accumulated_item", "accumulated", "no `.item()`", "values_read_back"),
     Change("serving_growing_cache", "serving", "cache of fixed size", "tensor_copies"),
-    Change("baseline", "compiled", "`torch.compile`", edit=edits.fused_pointwise()),
+    Change("baseline", "compiled", "`torch.compile`", "pointwise_chains"),
 )
 
 
@@ -103,32 +107,35 @@ class Measured:
 
 @dataclass(frozen=True)
 class Compared:
-    """A prediction, and what was measured under the profiler and without it."""
+    """A prediction from the recording as it is, and one without the profiler, each with what was measured."""
 
     change: Change
     foreseen: Foreseen
     profiled: Measured
+    foreseen_unprofiled: Foreseen
     unprofiled: Measured
 
-    def off(self, measured: Measured) -> float:
-        """Points between the prediction and the median; 0 below a bound."""
-        above = self.foreseen.pct - measured.pct
-        return min(above, 0.0) if self.foreseen.kind == "at most" else above
-
     @property
-    def verdict(self) -> str:
-        """ "right" or "missed", or "undecided" where runs without the profiler differ too much to say."""
-        profiled, unprofiled = self._verdict(self.profiled), self._verdict(self.unprofiled)
-        return "missed" if "missed" in (profiled, unprofiled) else unprofiled
+    def verdicts(self) -> tuple[str, str]:
+        """Of both: "right", "missed", or "undecided" where runs differ too much to say."""
+        return verdict(self.foreseen, self.profiled), verdict(self.foreseen_unprofiled, self.unprofiled)
 
-    def _verdict(self, measured: Measured) -> str:
-        bound = self.foreseen.kind == "at most"
-        near = NEAR_BOUND if bound else NEAR
-        if bound and self.foreseen.pct >= measured.most - near:
-            return "right"
-        if not measured.least - near <= self.foreseen.pct <= measured.most + near:
-            return "missed"
-        return "undecided" if measured.most - measured.least > WIDE else "right"
+
+def verdict(foreseen: Foreseen, measured: Measured) -> str:
+    """Whether a prediction came true."""
+    bound = foreseen.kind == "at most"
+    near = NEAR_BOUND if bound else NEAR
+    if bound and foreseen.pct >= measured.most - near:
+        return "right"
+    if not measured.least - near <= foreseen.pct <= measured.most + near:
+        return "missed"
+    return "undecided" if measured.most - measured.least > WIDE else "right"
+
+
+def off(foreseen: Foreseen, measured: Measured) -> float:
+    """Points between the prediction and the median; 0 below a bound."""
+    above = foreseen.pct - measured.pct
+    return min(above, 0.0) if foreseen.kind == "at most" else above
 
 
 def folder_of(name: str) -> Path:
@@ -151,39 +158,79 @@ def step_ms(recording: dict[str, Any], when: str) -> float:
     return sum(parts) / 1e6
 
 
-def foresee(trace: Trace, change: Change) -> Foreseen:
-    """What a recording says of a change."""
+def iteration_ns(recording: dict[str, Any]) -> int:
+    """A mean iteration without the profiler: of a server a prompt or a token."""
+    spreads = recording["step_time"].values()
+    taken = sum(each["before"]["median_ns"] * each["profiled"]["samples"] for each in spreads)
+    return int(taken / sum(each["profiled"]["samples"] for each in spreads))
+
+
+def foresee(trace: Trace, change: Change) -> tuple[Foreseen, tuple[Edit, ...]]:
+    """What a recording says of a change, and the edits that say it."""
     if change.edit:
-        frame = analysis.what_if(trace, change.edit)
-        before, low, after, high = frame[["before_ns", "low_ns", "after_ns", "high_ns"]].sum()
-        kind = "at most" if change.edit.bound else "estimate"
         by = change.edit.expression.partition("(")[0]
-        return Foreseen(f"`{by}()`", kind, *(shorter(before, time) for time in (high, after, low)))
+        return replayed(f"`{by}()`", trace, (), (change.edit,)), (change.edit,)
     found = analysis.overview(trace)
     if change.topic == FIRST_SCREEN:
         screen = story(trace, frame=found)
         pct = 100 * saved_in(screen.parts) / screen.whole_ns
         bound = any(part.form == "bound" for part in screen.parts)
-        return Foreseen(FIRST_SCREEN, "at most" if bound else "estimate", pct, pct, pct)
+        saves = found[found["section"] == "saves"]
+        return Foreseen(FIRST_SCREEN, _kind(bound), pct, pct, pct), _edits(saves["edits"])
     found = found[found["topic"] == change.topic]
     by = f"`{change.topic}`"
     if found.empty:
-        return Foreseen(by, "nothing")
+        return Foreseen(by, "nothing"), ()
     row = found.iloc[0]
     if row["method"] == "":
-        return Foreseen(by, "unknown")
-    kind = "at most" if row["method"] == "bound" else "estimate"
+        return Foreseen(by, "unknown"), ()
     percent = row["saving_ns"] / row["saving_pct"] if row["saving_pct"] else 1.0
     low, high = (float(row[f"saving_{end}_ns"] / percent) for end in ("low", "high"))
-    return Foreseen(by, kind, low, float(row["saving_pct"]), high)
+    kind = _kind(change.less or row["method"] == "bound")
+    return Foreseen(by, kind, low, float(row["saving_pct"]), high), _edits(found["edits"])
+
+
+def without_profiler(
+    trace: Trace, change: Change, foreseen: Foreseen, made: Sequence[Edit], step_ns: int
+) -> Foreseen:
+    """The same of the job without the profiler, by the time of its step."""
+    if not made:
+        return foreseen
+    found = replayed(foreseen.by, trace, (edits.unprofiled(step_ns),), made)
+    return replace(found, kind=_kind(change.less or found.kind == "at most"))
+
+
+def replayed(by: str, trace: Trace, first: Sequence[Edit], made: Sequence[Edit]) -> Foreseen:
+    """What edits save in the judged steps, after the first ones."""
+    scope = judged_scope(trace)
+    before, after = (analysis.what_if(trace, each, scope) for each in (first, [*first, *made]))
+    if before["iteration"].notna().any():
+        before, after = (frame[frame["iteration"].notna()] for frame in (before, after))
+    whole = before["after_ns"].sum()
+    saved = (shorter(whole, after[f"{time}_ns"].sum()) for time in ("high", "after", "low"))
+    return Foreseen(by, _kind(any(edit.bound for edit in made)), *saved)
+
+
+def _kind(bound: bool) -> str:
+    return "at most" if bound else "estimate"
+
+
+def _edits(expressions: Iterable[str]) -> tuple[Edit, ...]:
+    made = (edit for text in expressions if text for edit in parse_all(text))
+    return tuple(dict.fromkeys(made))
 
 
 def compare(changes: Iterable[Change] = CHANGES) -> Iterator[Compared]:
     """Each change: foreseen and measured."""
     runs = manifests()
     for change in changes:
-        foreseen = foresee(Trace.open(folder_of(change.first)), change)
-        yield Compared(change, foreseen, *(measure(change, runs, when) for when in ("profiled", "before")))
+        trace = Trace.open(folder_of(change.first))
+        foreseen, made = foresee(trace, change)
+        own = next(run[change.first] for run in runs if change.first in run)  # of the same process
+        unprofiled = without_profiler(trace, change, foreseen, made, iteration_ns(own))
+        yield Compared(
+            change, foreseen, measure(change, runs, "profiled"), unprofiled, measure(change, runs, "before")
+        )
 
 
 def measure(change: Change, runs: Sequence[dict[str, Any]], when: str) -> Measured:

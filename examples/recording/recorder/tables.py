@@ -10,7 +10,7 @@ from hta_widgets.analysis.findings.copy_rules import _GENERATIONS
 from hta_widgets.analysis.kernels.datasheets import DATASHEETS
 from hta_widgets.analysis.replay.delays import CALL, GAP, LATENCY
 from hta_widgets.analysis.replay.fusion import GAP_IN_GRAPH
-from recorder.comparison import H100, RUNS, Compared, Measured
+from recorder.comparison import H100, RUNS, Compared, Foreseen, Measured, off, verdict
 
 DEVICE = "H100 SXM"
 
@@ -18,25 +18,17 @@ DEVICE = "H100 SXM"
 def savings(compared: Iterable[Compared]) -> str:
     """One row for each change, as Markdown."""
     head = (
-        "| change | foreseen by | foreseen | under the profiler | off by | without it | off by | |\n"
-        "|---|---|--:|--:|--:|--:|--:|---|\n"
+        "| change | foreseen by | foreseen | under the profiler | off by | "
+        "| foreseen without it | without it | off by | |\n|---|---|--:|--:|--:|---|--:|--:|--:|---|\n"
     )
     return head + "".join(_row(each) for each in compared)
 
 
 def _row(each: Compared) -> str:
-    change, foreseen = each.change, each.foreseen
-    cells = (
-        f"{change.words}: `{change.first}`, `{change.second}`",
-        foreseen.by,
-        _foreseen(each),
-        *(
-            cell
-            for found in (each.profiled, each.unprofiled)
-            for cell in (_measured(found), _off(each, found))
-        ),
-        each.verdict,
-    )
+    change = each.change
+    cells = [f"{change.words}: `{change.first}`, `{change.second}`", each.foreseen.by]
+    for foreseen, found in ((each.foreseen, each.profiled), (each.foreseen_unprofiled, each.unprofiled)):
+        cells += [_foreseen(foreseen), _measured(found), _off(foreseen, found), verdict(foreseen, found)]
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -46,13 +38,12 @@ def _measured(found: Measured) -> str:
     return f"{found.before_ms:.2f} → {found.after_ms:.2f} ms, {found.pct:.1f} %{known}"
 
 
-def _off(each: Compared, found: Measured) -> str:
-    points = each.off(found)
-    return "within" if each.foreseen.kind == "at most" and not points else f"{points:+.1f}"
+def _off(foreseen: Foreseen, found: Measured) -> str:
+    points = off(foreseen, found)
+    return "within" if foreseen.kind == "at most" and not points else f"{points:+.1f}"
 
 
-def _foreseen(each: Compared) -> str:
-    foreseen = each.foreseen
+def _foreseen(foreseen: Foreseen) -> str:
     if foreseen.kind == "nothing":
         return "no finding"
     if foreseen.kind == "unknown":

@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, longest_run, running
+from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.arrays import Int64
@@ -27,8 +28,12 @@ from hta_widgets.trace.rank_trace import RankTrace
 
 # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back.
 _LAYOUT = re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_")
+# Batch norm in the layout that channels_last replaces, whose threads read memory in steps of a whole image.
+_BATCH_NORM = tuple(
+    f"batch_norm_{part}_kernel" for part in ("backward", "collect_statistics", "transform_input")
+)
 _COPIES = re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy")
-_KINDS = 2
+_KINDS = 5
 
 
 def _judge(
@@ -46,6 +51,12 @@ def _judge(
         row = longest_run(rank_trace, rows, longest(rank_trace, rows))
         which = {"pattern": pattern.pattern}
         change = Change("without these kernels", lambda found: _without(found, pattern))
+        if pattern is _LAYOUT and _batch_norm(rank_trace):
+            change = Change(
+                "without these kernels, and with batch norm as fast as memory",
+                lambda found: _without(found, pattern) + _batch_norm(found),
+                "That is more than the cost: batch norm is faster in channels_last, too.",
+            )
         return Finding(
             cost,
             share,
@@ -107,6 +118,16 @@ def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
 def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
     names = sorted(name for name in rank_trace.names if pattern.search(name))
     return [edits.kernels(math.inf, name=edits.exactly(name)) for name in names]
+
+
+def _batch_norm(rank_trace: RankTrace) -> list[Edit]:
+    """Batch norm in another layout takes at least what its bytes do; nothing where these are unknown."""
+    found = []
+    for kernel in _BATCH_NORM:
+        rows = _chosen(rank_trace, re.compile(kernel))
+        if (least_ns(rank_trace, rows, of_unit=1.0) < rank_trace.dur[rows]).any():  # no NaN is
+            found.append(edits.at_roof(name=f"*{kernel}*"))
+    return found
 
 
 RULES = (

@@ -161,8 +161,8 @@ def _finding(
     cost = int(lost.sum() / len(about))
     pct = 100.0 * lost.sum() / int(about["window_ns"].sum())
     by_name = _kernels(inputs)[1][worst]
-    name = str(by_name[[name for name in by_name.index if _multiplies(name, units)]].idxmax())
     rank_trace = inputs.trace.rank(worst)
+    name = str(by_name[by_name.index.isin(_names(rank_trace, units))].idxmax())
     rows = _rows(rank_trace, units)
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
@@ -202,11 +202,37 @@ def _running(inputs: Inputs, rank: int, units: _Units) -> Intervals:
 
 
 def _rows(rank_trace: RankTrace, units: _Units) -> Int64:
-    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
-    chosen = np.zeros(len(rank_trace.names) + 1, np.bool_)
-    for code in unique(rank_trace.name[compute]).tolist():
-        chosen[code] = _multiplies(rank_trace.names[code], units)
+    compute, names = _compute(rank_trace), _names(rank_trace, units)
+    chosen = np.array([name in names for name in rank_trace.names] or [False], np.bool_)
     return compute[chosen[rank_trace.name[compute]]]
+
+
+@memoize_per_rank(last=2)
+def _names(rank_trace: RankTrace, units: _Units) -> frozenset[str]:
+    """The kernels of a rank that multiply on these units.
+
+    Attention in fp32 multiplies thrice in TF32, which keeps its precision, whatever products may use: it
+    counts with those, in full fp32 or in TF32, that take more time.
+    """
+    rows = _compute(rank_trace)
+    taken = np.bincount(rank_trace.name[rows], rank_trace.dur[rows], len(rank_trace.names))
+    time, attention = dict.fromkeys((_FULL, _TF32), 0.0), set()
+    named: set[str] = set()
+    for code in unique(rank_trace.name[rows]).tolist():
+        name = rank_trace.names[code]
+        found = kernel_class(name)
+        if found.operation == "attention" and found.unit in _TF32:
+            attention.add(name)
+        elif found.operation in MATRIX:
+            named |= {name} if found.unit in units else set()
+            for each in time:
+                time[each] += taken[code] * (found.unit in each)
+    of_most = max(time, key=lambda each: time[each])
+    return frozenset(named | attention if units == of_most else named)
+
+
+def _compute(rank_trace: RankTrace) -> Int64:
+    return np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
 
 
 @memoize_per_rank(last=2)
@@ -250,24 +276,25 @@ def _faster(rank_trace: RankTrace, units: _Units) -> list[Edit]:
     ]
 
 
-def _multiplies(name: str, units: _Units) -> bool:
-    found = kernel_class(name)
-    return found.operation in MATRIX and found.unit in units
-
-
 def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], float]:
     """Share (%) of the time of all matrix products that these units take; by rank what is lost to their
     precision, ns; and the share of those whose unit is unknown."""
     total, by_rank = _kernels(inputs)
     products = [name for name in total.index if kernel_class(name).operation in MATRIX]
-    slow = [name for name in products if kernel_class(name).unit in units]
     whole = float(total[products].sum())
-    share = 100.0 * float(total[slow].sum()) / whole if whole else 0.0
+    taken = {}
+    for rank in inputs.temporal["rank"].tolist():
+        slow = by_rank.index.isin(inputs.of(rank, _names_of, units))
+        taken[rank] = float(by_rank.loc[slow, rank].sum()) if rank in by_rank else 0.0
+    share = 100.0 * sum(taken.values()) / whole if whole else 0.0
     open_ = [name for name in products if kernel_class(name).unit is None]
     unknown = 100.0 * float(total[open_].sum()) / whole if whole else 0.0
-    taken = by_rank.loc[slow].sum()
-    left = pd.Series({rank: inputs.of(rank, _left, units) if taken[rank] else 1.0 for rank in taken.index})
-    return share, taken * (1 - left), unknown
+    lost = {rank: ns * (1 - inputs.of(rank, _left, units)) if ns else 0.0 for rank, ns in taken.items()}
+    return share, pd.Series(lost, dtype="float64"), unknown
+
+
+def _names_of(inputs: Inputs, rank: int, units: _Units) -> frozenset[str]:
+    return _names(inputs.trace.rank(rank), units)
 
 
 def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:

@@ -42,8 +42,8 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
         say(
             "Matrix products of unaligned sizes cost {lost}: their kernels load less than 16 bytes at once. "
             "They take {taken}.{by} The longest is {product}: {sizes} {are} no multiple of {multiple}. "
-            "Padded, they would take {left}, at half the peak of this device ({device}) or at that of its "
-            "memory.",
+            "Padded, they would take {left}: at half the peak of this device ({device}), or as near to it as "
+            "aligned products come here.",
             **found.parts(inputs, "unaligned products"),
             product=states("longest_product", product, "name", product),
             sizes=states("unaligned_sizes", most.odd, shown=sizes),

@@ -21,7 +21,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.inputs import Shape
 from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
-from hta_widgets.analysis.operators.roofs import roofs_of
+from hta_widgets.analysis.operators.roofs import Roofs, roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.ordering import unique
@@ -33,6 +33,8 @@ _ELEMENTS: Final = {"tensor_tf32": 4, "tensor_16bit": 8, "tensor_8bit": 16}
 """Unit -> how many of its numbers are 16 bytes."""
 _REACHED: Final = 0.5
 """Of the peak of its unit, what a product of aligned sizes reaches at least, if it is large."""
+_ENOUGH_NS: Final = 1_000_000
+"""Aligned products that take less in all say nothing about large ones."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,9 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
 def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """The kernels of `unaligned_products`, and how much of each is left if sizes are padded, ns.
 
-    As long as the padded operations at half the peak of their unit, or the bytes at that of memory; none are
-    left out where the peaks are unknown.
+    As long as the padded operations at the share of the peak of their unit that aligned products reach in
+    this recording, at least at half of it, or the bytes at the peak of memory; none are left out where the
+    peaks are unknown.
     """
     roofs = roofs_of(peaks_of_rank(rank_trace))
     found, rows, of = unaligned_products(rank_trace)
@@ -122,12 +125,35 @@ def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     flops, moved = (sums[:, SUMS.index(name)] for name in ("flops", "bytes"))
     speed = roofs.flops_per_ns(np.array([UNITS.index(product.unit) for product in found]))
     padding = np.array([product.padding for product in found])
-    least = padding * np.maximum(flops / (_REACHED * speed), moved / roofs.memory_gb_s)
+    shares = {unit: _reached(rank_trace, roofs, unit) for unit in {product.unit for product in found}}
+    reached = np.array([shares[product.unit] for product in found])
+    least = padding * np.maximum(flops / (reached * speed), moved / roofs.memory_gb_s)
     least[(flops == 0) | (moved == 0)] = np.nan
     taken = np.bincount(of, rank_trace.dur[rows], len(found))
     share = np.minimum(least / np.maximum(taken, 1), 1.0)[of]
     known = share < 1.0  # not of NaN
     return rows[known], np.ceil(rank_trace.dur[rows][known] * share[known]).astype(np.int64)
+
+
+def _reached(rank_trace: RankTrace, roofs: Roofs, unit: str) -> float:
+    """Which share of the roof the aligned products of a unit reach, of all of their time; at least half."""
+    calls = operator_calls(rank_trace)
+    names = [kernel_class(name) for name in rank_trace.names]
+    of_unit = np.array([found.operation == "gemm" and found.unit == unit for found in names] or [False])
+    rows = calls.work[of_unit[rank_trace.name[calls.work]]]
+    rows = np.setdiff1d(rows, unaligned_kernels(rank_trace))
+    around = calls.around[rows]
+    rows, around = rows[around >= 0], around[around >= 0]
+    products, of = np.unique(around, return_inverse=True)
+    sums = operator_costs(rank_trace).of(products)
+    flops, moved = (sums[:, SUMS.index(name)] for name in ("flops", "bytes"))
+    taken = np.bincount(of, rank_trace.dur[rows], len(products))
+    known = (flops > 0) & (moved > 0)
+    if taken[known].sum() < _ENOUGH_NS:
+        return _REACHED
+    speed = roofs.flops_per_ns(np.full(len(products), UNITS.index(unit)))
+    least = np.maximum(flops / speed, moved / roofs.memory_gb_s)
+    return max(_REACHED, min(float(least[known].sum() / taken[known].sum()), 1.0))
 
 
 def _loads_less(name: str) -> bool:

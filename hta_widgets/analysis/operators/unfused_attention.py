@@ -21,6 +21,7 @@ from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inp
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -62,8 +63,8 @@ class Attentions:
 
     Attributes:
         found: each of them.
-        work: int64 rows of their kernels. of: int64 the attention of each; backward: whether it is of the
-            backward pass.
+        work: int64 rows of their kernels and copies. of: int64 the attention of each; backward: whether it is
+            of the backward pass.
         host: int64 [spans, 4]: attention, thread, start and end of what the host spends in all operators of
             each pass but the first: one operator would do.
     """
@@ -104,8 +105,8 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
     backward = (of < 0) & (of_forward >= 0)
     of = np.where(backward, of_forward, of)
     pass_on(calls.parent, of, backward)
-    compute = (calls.owner >= 0) & (rank_trace.event_class[calls.work] == EventClass.COMPUTE)
-    chosen = np.flatnonzero(compute)
+    within = among(rank_trace.event_class[calls.work], (EventClass.COMPUTE, EventClass.MEMORY_COPY))
+    chosen = np.flatnonzero((calls.owner >= 0) & within)
     owner = calls.owner[chosen]
     chosen, owner = chosen[of[owner] >= 0], owner[of[owner] >= 0]
     ends = np.array([each.math if each.math >= 0 else each.second for each in found], np.int64)

@@ -6,11 +6,13 @@ The functions have the names, the arguments and their order of those in `edits` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns, replaced_on_host
 from hta_widgets.analysis.operators.least_times import least_ns
@@ -34,10 +36,14 @@ from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.prefetching import send_ahead
+from hta_widgets.analysis.replay.profiler import without_profiler
 from hta_widgets.analysis.replay.streams import move
-from hta_widgets.arrays import Bool
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
 
 LEFT_OF_OPTIMIZER = 0.1
 """Of the host's time in an optimizer that launches its work for all parameters at once."""
@@ -78,6 +84,10 @@ def syncs(plan: Plan, *, call: str | None, within: str | None) -> None:
 def allocator(plan: Plan) -> None:
     plan.scale_groups(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group), 0.0)
     plan.remove(plan.edges(lambda group: group.kind == kinds.SYNC and _allocates(group)))
+
+
+def unprofiled(step_ns: int, plan: Plan) -> None:
+    without_profiler(plan, step_ns)
 
 
 def _allocates(group: Group) -> bool:
@@ -194,7 +204,19 @@ def own_stream(name: str, plan: Plan, *, within: str | None) -> None:
 def fused_optimizer(name: str, plan: Plan) -> None:
     for thread, when in spans(plan, name).items():
         plan.cut(thread, when, LEFT_OF_OPTIMIZER)
-    plan.scale(plan.edges(lambda group: group.launches) & inside(plan, name), 0.0)
+    launched = inside(plan, name)
+    plan.scale(plan.edges(lambda group: group.launches) & launched, 0.0)
+    edges = plan.edges(_DeviceGroups(COMPUTE, None, None)) & launched
+    plan.scale(edges, _longest_share(plan.rank_trace, np.unique(rows_of_edges(plan)[edges])))
+
+
+def _longest_share(rank_trace: RankTrace, rows: Int64) -> float:
+    """Which share of the time of these kernels those of the operator take that takes longest."""
+    calls = operator_calls(rank_trace)
+    around = calls.around[rows]
+    call = np.append(calls.rows, rows)[np.where(around >= 0, around, len(calls.rows) + np.arange(len(rows)))]
+    taken = np.bincount(rank_trace.name[call], rank_trace.dur[rows])
+    return float(taken.max(initial=0.0) / max(taken.sum(), 1.0))
 
 
 def graphs(plan: Plan, *, at_least: int, shorter_than_ns: int) -> None:

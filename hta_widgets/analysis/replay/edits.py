@@ -58,6 +58,7 @@ __all__ = [
     "prefetch",
     "prompt_communication",
     "syncs",
+    "unprofiled",
     "without",
 ]
 
@@ -121,6 +122,25 @@ def syncs(call: str | None = None, within: str | None = None) -> Edit:
 def allocator() -> Edit:
     """Calls that allocate or free device memory take no time and wait for nothing: a caching allocator."""
     return _edit(applied.allocator)
+
+
+def unprofiled(step_ns: int) -> Edit:
+    """The host without the profiler's own work, which a step that waits for launches is mostly of.
+
+    Every event of the host takes less by as much as makes the mean step as long as it was without the
+    profiler; what the host does between events stays, such as loading data. Other edits save less then:
+    compare their step with this one.
+
+    Args:
+        step_ns: how long a step of the same program took without the profiler, on average, ns, above 0. One
+            that took longer than it was recorded changes nothing.
+
+    Raises:
+        ValueError: `step_ns` is not above 0.
+    """
+    if not step_ns > 0:
+        raise ValueError(f"step_ns must be more than 0, not {step_ns!r}")
+    return _edit(applied.unprofiled, int(step_ns))
 
 
 def without(name: str, keep_ns: int = 0) -> Edit:
@@ -343,8 +363,9 @@ def prefetch(units: int = 1, phase: str | None = None) -> Edit:
 def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
     """The optimizer updates all parameters in a few launches: `fused=True`.
 
-    A tenth of the host's time in it is left, and its launches take none; its kernels take as long together,
-    as they read and write as much. What is left of the host was not measured: this is a bound.
+    A tenth of the host's time in it is left, and its launches take none. Its kernels take as long as those of
+    the operator among them that takes longest: all of them together read and write at least that much. More
+    is left in truth: this is a bound.
 
     Args:
         name: of its annotation.
@@ -355,13 +376,15 @@ def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
 def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
     """Runs of launches of short kernels without a wait between them as CUDA graphs: one launch, short gaps.
 
-    What this brings was not measured against recordings of both: take it for a bound.
+    This is an estimate: the first launch of each run and what lies between runs stay, and a program that
+    captures its whole step saves more. Under the profiler launches take two to three times as long: see
+    `unprofiled`.
 
     Args:
         at_least: launches of a run that is worth a graph.
         shorter_than_ns: a longer kernel ends a run.
     """
-    return _edit(applied.graphs, at_least=at_least, shorter_than_ns=shorter_than_ns, bound=True)
+    return _edit(applied.graphs, at_least=at_least, shorter_than_ns=shorter_than_ns)
 
 
 def fused_attention() -> Edit:
@@ -398,8 +421,9 @@ def no_recomputation() -> Edit:
 def padded_products() -> Edit:
     """Matrix products of unaligned sizes, in kernels that load less than 16 bytes at once, get padded ones.
 
-    They take the time of their padded operations at half the peak of their unit, or of their bytes at that of
-    memory. This is an estimate: what a library reaches depends on the sizes.
+    They take the time of their padded operations at the share of the peak that aligned products of their unit
+    reach in the recording, at least at half of it, or of their bytes at the peak of memory. This is an
+    estimate: what a library reaches depends on the sizes.
     """
     return _edit(applied.padded_products)
 

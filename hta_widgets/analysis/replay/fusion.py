@@ -15,8 +15,8 @@ from hta_widgets.analysis.replay.kinds import (
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Int64
 
-GAP_IN_GRAPH = 0.15
-"""Share of the usual gap between kernels that is left inside a graph."""
+GAP_IN_GRAPH = 0.3
+"""Share of the usual gap between kernels that is left inside a graph: on an H100 0.45 us of 1.4."""
 
 
 def fuse(plan: Plan, at_least: int, shorter_than_ns: int) -> None:

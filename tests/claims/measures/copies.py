@@ -19,7 +19,7 @@ from tests.verdicts.plain_reader import subtract
 LINKS = {
     "PCIe 3": (12.0, ("V100", "T4")),
     "PCIe 4": (24.0, ("A100", "A10", "A30", "A40", "L4", "L40", "MI210", "MI250")),
-    "PCIe 5": (45.0, ("H100", "H800", "H20", "H200", "B200", "MI300", "MI325", "MI350", "MI355")),
+    "PCIe 5": (53.0, ("H100", "H800", "H20", "H200", "B200", "MI300", "MI325", "MI350", "MI355")),
 }
 
 

@@ -44,8 +44,13 @@ def attention(name: str) -> KernelClass | None:
             "flash-attention 2", "attention", unit, f"{traits[1]}x{traits[2]}" if traits else None
         )
     if found := _EFFICIENT.search(name):
-        half = found["type"] != "f32" and int(found["arch"]) >= 70
-        return KernelClass("mem-efficient", "attention", "tensor_16bit" if half else None, found["tile"])
+        arch = int(found["arch"])
+        units: Unit | None = None
+        if found["type"] != "f32":
+            units = "tensor_16bit" if arch >= 70 else None
+        elif arch >= 80:  # CUTLASS multiplies fp32 thrice in TF32, which keeps its precision
+            units = "tensor_tf32"
+        return KernelClass("mem-efficient", "attention", units, found["tile"])
     if found := _TRTLLM.search(name):
         return KernelClass("TensorRT-LLM", "attention", _TRTLLM_TYPES.get(found[1]))
     if _FLASHINFER.search(name):
