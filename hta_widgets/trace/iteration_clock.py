@@ -71,7 +71,7 @@ def timed(
     columns: dict[str, Any] = {str(name): host[name].array for name in host}
     columns |= {"host_start_ns": columns["start_ns"], "host_end_ns": columns["end_ns"]}
     duration = end - start if duration is None else duration
-    at, lane, start, end, duration = _placed(host, iteration, lane, start, end, duration)
+    at, lane, start, end, duration = placed(host, iteration, lane, start, end, duration)
     first, last, leading = _device_windows(len(host), at, lane, start, end, duration)
     missing = first == NULL
     columns["leading"] = leading
@@ -81,6 +81,22 @@ def timed(
     # made at once: adding columns to a frame takes longer than all the rest
     columns |= _by_clock(columns, first, last, clock)
     return pd.DataFrame(columns, index=host.index)
+
+
+def device_windows(
+    windows: Int64, run: Int64, at: Int64, lane: Int64, start: Int64, end: Int64, duration: Int64
+) -> Int64:
+    """When each iteration starts and ends as `timed` says it of the device's clock, int64[n, 2].
+
+    Args:
+        windows: of the host, int64[n, 2]: when it begins each iteration, and until when that is recorded.
+        run: of each iteration.
+        at: the place among them of the iteration that launched each device event.
+        lane, start, end, duration: of each device event, as for `timed`.
+    """
+    first, last, _ = _device_windows(len(run), at, lane, start, end, duration)
+    begin, ended = windows.T if (first == NULL).all() else _begin_and_end(first, last)
+    return np.column_stack([begin, tiled(begin, ended, run)])
 
 
 def retimed(frame: pd.DataFrame, clock: Clock) -> pd.DataFrame:
@@ -132,10 +148,7 @@ def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) 
     """The columns that depend on the clock: clock, start_ns, end_ns, open."""
     run, missing = np.asarray(columns["run"], np.int64), first == NULL
     if clock == "device" and not missing.all():
-        # An iteration without device work begins where its predecessor ends.
-        last = np.maximum.accumulate(np.where(missing, NULL, last))
-        last = np.where(last == NULL, first[~missing][0], last)
-        begin, ended = np.where(missing, last, first), last
+        begin, ended = _begin_and_end(first, last)
         # Where one has no work in the queue that iterations begin in, nothing says where it begins, and so
         # where the one before it ends.
         aside = ~np.asarray(columns["leading"], np.bool_)
@@ -152,6 +165,17 @@ def _by_clock(columns: dict[str, Any], first: Int64, last: Int64, clock: Clock) 
         "end_ns": tiled(begin, ended, run),
         "open": is_open,
     }
+
+
+def _begin_and_end(first: Int64, last: Int64) -> tuple[Int64, Int64]:
+    """When each iteration begins and ends on the device, from its first and last work; NULL without.
+
+    One without device work begins where its predecessor ends.
+    """
+    missing = first == NULL
+    last = np.maximum.accumulate(np.where(missing, NULL, last))
+    last = np.where(last == NULL, first[~missing][0], last)
+    return np.where(missing, last, first), last
 
 
 def _is_last(run: Int64) -> npt.NDArray[np.bool_]:
@@ -203,12 +227,12 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
         frame: as `timed` returns it.
         iteration, start, end: of each device event, as for `timed`.
     """
-    work, inside = _work(frame, *_placed(frame, iteration, start, end))
+    work, inside = _work(frame, *placed(frame, iteration, start, end))
     outside = (2 * inside < work) & ~frame["partial"].to_numpy(np.bool_)
     return [int(number) for number in frame["iteration"].to_numpy(np.int64)[outside]]
 
 
-def _placed(frame: pd.DataFrame, iteration: Int64, *columns: Int64) -> tuple[Int64, ...]:
+def placed(frame: pd.DataFrame, iteration: Int64, *columns: Int64) -> tuple[Int64, ...]:
     """The place of each of these iterations in a frame, and their columns; of those that have one."""
     numbers = frame["iteration"].to_numpy(np.int64)
     order = np.argsort(numbers)

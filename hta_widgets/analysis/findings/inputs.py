@@ -146,9 +146,15 @@ class Inputs(JudgedTime):
         return shared_collectives(self.trace, self.scope)
 
     @cached_property
+    def communicates(self) -> bool:
+        """Whether any device communicates: in most recordings none does."""
+        return any(self.of(rank, _communicates) for rank in self.trace.ranks_of(self.scope))
+
+    @cached_property
     def late(self) -> pd.DataFrame:
         """`stragglers`; without rows where ranks do not communicate, or are alone by design."""
-        if self.collectives.empty or (len(self.trace.ranks) == 1 and not self._has_peers):
+        alone = len(self.trace.ranks) == 1
+        if not self.communicates or self.collectives.empty or (alone and not self._has_peers):
             columns = ("iteration", "rank", "waited_ns", "blamed_ns", "unfollowed_ns")
             return pd.DataFrame({column: [] for column in columns}, dtype="int64")
         return stragglers(self.trace, self.scope)
@@ -161,6 +167,8 @@ class Inputs(JudgedTime):
     @cached_property
     def unclear(self) -> pd.Series[int]:
         """`unclear`: communication that may be waiting, by rank."""
+        if not self.communicates:
+            return pd.Series(0, pd.Index([], "int64", name="rank"), "int64")
         return unclear(self.trace, self.scope)
 
     @cached_property
@@ -292,6 +300,11 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
 
 def _launched(inputs: Inputs, rank: int) -> Launched:
     return launched(inputs.trace.rank(rank), inputs.scope)
+
+
+def _communicates(inputs: Inputs, rank: int) -> bool:
+    rank_trace = inputs.trace.rank(rank)
+    return bool((rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)).any())
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

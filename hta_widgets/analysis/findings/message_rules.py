@@ -55,7 +55,7 @@ _OTHERWISE: Final = "Send one larger message instead, or several in one call (ba
 
 def tells_latency(inputs: Inputs) -> bool:
     """Whether it is known that there are no such messages, or which of them are latency."""
-    if not inputs.judged or not inputs.collectives["algbw_gbps"].notna().any():
+    if not inputs.communicates or not inputs.judged or not inputs.collectives["algbw_gbps"].notna().any():
         return False
     return _many(inputs).empty or not _fits(inputs).empty
 
@@ -66,7 +66,7 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
     The latency is that of `alpha_beta`. What counts is how long each of them is
     exposed, at most its transfer: waiting for other ranks has another cause.
     """
-    if not inputs.judged or _many(inputs).empty:  # how many is by step
+    if not inputs.judged or not inputs.communicates or _many(inputs).empty:  # how many is by step
         return None
     window = inputs.temporal.set_index("rank")["window_ns"]
     found: tuple[int, pd.DataFrame, pd.Series] | None = None

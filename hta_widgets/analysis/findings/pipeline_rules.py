@@ -81,7 +81,7 @@ def bubble(inputs: Inputs) -> Bubble | None:
     A rank's waiting counts as far as it lies in no pass and no compute hides it.
     """
     scope = inputs.scope
-    if scope != Scope(ranks=scope.ranks, iterations=scope.iterations):
+    if not inputs.communicates or scope != Scope(ranks=scope.ranks, iterations=scope.iterations):
         return None
     try:
         rows = pipeline(inputs.trace, scope)

@@ -101,14 +101,16 @@ def _of_kind(
 
     A call around known ones is another one only if most of its time is not theirs.
     """
+    windows = np.column_stack([rank_trace.start[rows], rank_trace.end[rows]])
+    waited = waits.within_each(windows)
+    own = (waited >= LONG_NS) & (_PART * known.within_each(windows) < waited)
+    rows = rows[own]
     until: dict[int, int] = {}
     for row in rows[np.lexsort((-rank_trace.dur[rows], rank_trace.start[rows]))].tolist():
         begin, end = int(rank_trace.start[row]), int(rank_trace.end[row])
         thread = int(rank_trace.thread[row])
         inside = waits.clip(begin, end)
-        if _PART * known.clip(begin, end).length >= inside.length:
-            continue
-        if begin < until.get(thread, begin) or int((inside.end - inside.start).max(initial=0)) < LONG_NS:
+        if begin < until.get(thread, begin) or int((inside.end - inside.start).max()) < LONG_NS:
             continue
         until[thread] = end
         name = rank_trace.names[int(rank_trace.name[row])]

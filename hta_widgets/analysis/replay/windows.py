@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.arrays import Bool, Int64
-from hta_widgets.trace.iteration_clock import Clock, host_windows, tiled, timed
+from hta_widgets.trace.iteration_clock import Clock, device_windows, host_windows, placed, tiled, timed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -59,16 +59,43 @@ def replayed_iterations(
 def replayed_windows(
     rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock, moved: Bool | None = None
 ) -> Int64:
-    """start_ns and end_ns of `replayed_iterations`, int64[n, 2]."""
+    """start_ns and end_ns of `replayed_iterations`, int64[n, 2]: of a few iterations, frames take longest."""
+    host = _host(rank_trace, graph)
     if clock == "device":
-        frame = replayed_iterations(rank_trace, graph, time, clock, moved)
-        return frame[["start_ns", "end_ns"]].to_numpy(np.int64)
-    frame = rank_trace.iterations
-    ends = _tile_ends(frame, *_ends(rank_trace, graph))
-    shown = (ends >= 0).all(axis=1, keepdims=True)
-    windows = graph.origin_ns + time[ends]
-    windows[:, 1] -= (frame["host_end_ns"] - frame["recorded_until_ns"]).to_numpy(np.int64)
-    return np.where(shown, windows, -1)
+        windows = np.where(host.at >= 0, graph.origin_ns + time[host.at], host.recorded)
+        windows[:, 1] -= host.cut
+        starts, place, lane, dur = _placed_work(rank_trace, graph)
+        if moved is not None:
+            lane = np.where(moved[starts], -1 - lane, lane)
+        start, end = graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1]
+        return device_windows(windows, host.run, place, lane, start, end, dur)
+    windows = graph.origin_ns + time[host.tile_ends]
+    windows[:, 1] -= host.cut
+    return np.where((host.tile_ends >= 0).all(axis=1, keepdims=True), windows, -1)
+
+
+class _Host(NamedTuple):
+    """Attributes:
+    at, tile_ends: int64[n, 2], the nodes at which the host begins and ends each iteration, and those at which
+        its windows do, which tile; -1 where no point of it does.
+    recorded: int64[n, 2] ns, when it did.
+    cut: int64 ns, by how much less of each is recorded. run: int64, of each iteration.
+    """
+
+    at: Int64
+    tile_ends: Int64
+    recorded: Int64
+    cut: Int64
+    run: Int64
+
+
+@memoize_per_rank()
+def _host(rank_trace: RankTrace, graph: Graph) -> _Host:
+    frame, at = rank_trace.iterations, _ends(rank_trace, graph)
+    recorded = frame[["host_start_ns", "host_end_ns"]].to_numpy(np.int64)
+    cut = recorded[:, 1] - frame["recorded_until_ns"].to_numpy(np.int64)
+    run = frame["run"].to_numpy(np.int64)
+    return _Host(np.column_stack(at), _tile_ends(frame, *at), recorded, cut, run)
 
 
 def _tile_ends(frame: pd.DataFrame, begin: Int64, end: Int64) -> Int64:
@@ -90,6 +117,14 @@ def _work(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64, Int64, Int
     starts = starts[rank_trace.iteration[graph.row[starts]] >= 0]
     rows = graph.row[starts]
     return starts, rank_trace.iteration[rows].astype(np.int64), rank_trace.queues(rows), rank_trace.dur[rows]
+
+
+@memoize_per_rank()
+def _placed_work(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, ...]:
+    """`_work` of the iterations that `RankTrace.iterations` has, with their places there."""
+    starts, iteration, *others = _work(rank_trace, graph)
+    place, starts, *others = placed(rank_trace.iterations, iteration, starts, *others)
+    return starts, place, *others
 
 
 @memoize_per_rank()

@@ -61,5 +61,7 @@ def _at(table: EventTable, column: str, rows: npt.NDArray[np.int32]) -> Int64:
     having, found = table.sparse(column)
     if not len(having):
         return np.full(len(rows), NULL)
+    if np.array_equal(having, rows):  # as of all memory events that PyTorch writes
+        return found.astype(np.int64)
     at = np.minimum(np.searchsorted(having, rows), len(having) - 1)
     return np.where(having[at] == rows, found[at], NULL).astype(np.int64)

@@ -16,6 +16,7 @@ from hta_widgets.arrays import Int64
 from hta_widgets.formatting import counted
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.marks import Mark
 
@@ -156,7 +157,7 @@ def _launched_work(rank_trace: RankTrace, start: Int64, end: Int64) -> tuple[npt
     It is the queue that steps begin in (`iteration_clock`).
     """
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    queues, place = np.unique(rank_trace.queues(rows), return_inverse=True)
+    queues, place = distinct(rank_trace.queues(rows))
     if len(queues):
         rows = rows[place == np.bincount(place, rank_trace.dur[rows]).argmax()]
     made = rank_trace.start[rank_trace.launch[rows]]
@@ -166,7 +167,7 @@ def _launched_work(rank_trace: RankTrace, start: Int64, end: Int64) -> tuple[npt
 def _add(doubt: npt.NDArray[np.float64], at: npt.NDArray[np.integer], spent: Int64) -> Int64:
     """Add the time to the step of each, and count them by step."""
     inside = at >= 0
-    np.add.at(doubt, at[inside], spent[inside])
+    doubt += np.bincount(at[inside], spent[inside], len(doubt))  # whole numbers: exact
     return np.bincount(at[inside], minlength=len(doubt)).astype(np.int64)
 
 

@@ -162,28 +162,32 @@ def _would_take(rank_trace: RankTrace, lost: Int64) -> Int64:
         work = np.flatnonzero(rank_trace.is_device)
     if not len(work):
         return np.zeros(len(lost), np.int64)
-    operator = _operators(rank_trace)
-    by = np.where(rank_trace.issuer[work] >= 0, operator[rank_trace.issuer[work]], -1)
+    issuer = rank_trace.issuer[work]
+    by = np.where(issuer >= 0, _operators(rank_trace, issuer), -1)
+    wanted = _operators(rank_trace, lost)
     waits = rank_trace.event_class[work] == EventClass.COMMUNICATION
     order = np.lexsort((rank_trace.dur[work], by))
     by, took = by[order], rank_trace.dur[work][order]
-    first, last = (np.searchsorted(by, operator[lost], side) for side in ("left", "right"))
-    longest = np.isin(operator[lost], np.unique(by[waits[order]]))
+    first, last = (np.searchsorted(by, wanted, side) for side in ("left", "right"))
+    longest = np.isin(wanted, by[waits[order]])
     share = np.where(longest, 1.0, _SLOW)
     at = np.minimum(first + np.floor(share * np.maximum(last - first - 1, 0)).astype(np.int64), len(took) - 1)
     unknown = int(np.quantile(took, 0.95))
-    return np.where((last > first) & (operator[lost] >= 0), took[at], unknown)
+    return np.where((last > first) & (wanted >= 0), took[at], unknown)
 
 
-def _operators(rank_trace: RankTrace) -> Int64:
-    """The name of the operator that each row was called by, -1 for none; by the id that both carry."""
-    external = rank_trace.argument("external_id")
-    rows = np.flatnonzero((rank_trace.event_class == EventClass.HOST_OP) & (external > 0))
-    if not len(rows):
-        return np.full(rank_trace.n, -1, np.int64)
-    rows = rows[np.argsort(external[rows], kind="stable")]
-    at = np.minimum(np.searchsorted(external[rows], external), len(rows) - 1)
-    return np.where(external[rows][at] == external, rank_trace.name[rows][at], -1).astype(np.int64)
+def _operators(rank_trace: RankTrace, called: Int64) -> Int64:
+    """The name of the operator that called each of these rows, by the id that both carry; -1 for none."""
+    operators, ids = rank_trace.recorded("external_id")
+    is_operator = (rank_trace.event_class[operators] == EventClass.HOST_OP) & (ids > 0)
+    operators, ids = operators[is_operator], ids[is_operator]
+    if not len(operators):
+        return np.full(len(called), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    operators, ids = operators[order], ids[order]
+    external = rank_trace.argument_of("external_id", called)
+    at = np.minimum(np.searchsorted(ids, external), len(ids) - 1)
+    return np.where(ids[at] == external, rank_trace.name[operators[at]], -1).astype(np.int64)
 
 
 def _uncalled(rank_trace: RankTrace) -> tuple[Int64, Int64]:
