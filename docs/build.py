@@ -7,7 +7,8 @@ Sphinx reads the Markdown files of this folder from a copy, in which
 - each finding has a picture and an example, on one page;
 - the marks `<!-- panels -->`, `<!-- methods of CLASS -->` and `<!-- names: GROUP -->` are replaced by what
   the code says;
-- the name of an analysis or a finding is a link to its page, and a picture is there for the light and the dark theme.
+- the name of an analysis or a finding is a link to its page, and a picture is there for the light and the
+  dark theme.
 
 The files themselves hold none of it, so that they read well where nobody builds the site. A warning, such as
 a link that leads nowhere, ends the build. The site asks no server for anything.

@@ -24,17 +24,17 @@ TOPICS: Final = (*BUNDLED, *MADE)
 HEAD = """\
 # Findings by example
 
-What each finding says, word for word, of a recording that has it. The picture shows the place: the calls of the host,
-outer ones above, and the streams of the device. The red frame is the time that is lost, or the event that shows it.
-[When each is reported, and when not](findings.md), is a page of its own.
+What each finding says, word for word, of a recording that has it. The picture shows where: the calls of
+the CPU, outer ones above, and the streams of the GPU. The red frame is the time that is lost, or what shows
+it. [Findings](findings.md) says when each is reported, and when not.
 """
 
 _GROUPS: Final = {
-    "idle": "The device is idle",
-    "compute": "The device computes",
-    "communication": "Ranks communicate, or wait for each other",
+    "idle": "The GPU is idle",
+    "compute": "The GPU computes",
+    "communication": "Ranks communicate or wait for each other",
     "memory": "Copies",
-    "host": "The host, where no device events are recorded",
+    "host": "The CPU, where no GPU events are recorded",
     "aside": "What costs nothing",
     "of memory": "Memory",
 }
@@ -99,7 +99,7 @@ def _section(rule: Rule) -> str:
     parts = [
         f"### {_heading(rule)}",
         f"![{row['title']}: where it shows](images/findings/{rule.topic}.svg){{.finding loading=lazy}}",
-        f"Of {where}:",
+        f"In {where}:",
         f"> {prose(saying)}",
         prose(row["suggestion"]),
         prose(f"*Wrong if:* {rule.wrong_if}") if rule.wrong_if else "",

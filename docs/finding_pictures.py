@@ -21,7 +21,7 @@ _AROUND: Final = 1.5  # of the place's length, on both sides
 _NARROW, _WIDE_ENOUGH = 3.0, 36.0
 _COLOURS: Final = {"memory_copy": "memory", "memory_set": "memory", "overhead": "sync", "other": "idle"}
 _ON_HOST: Final = ("host_op", "runtime", "annotation", "python")
-_MARK: Final = "#b3261e"
+MARK: Final = "#b3261e"
 
 
 def picture(trace: Trace, place: Place, ranks: list[int]) -> str:
@@ -38,8 +38,8 @@ def picture(trace: Trace, place: Place, ranks: list[int]) -> str:
             y += _ROW + 2
         if rank == place.rank:
             x, right = (_LEFT + (at - start) * scale for at in (place.start_ns, place.end_ns))
-            drawing.rect(x, top - 3, max(right - x, 1), y - top + 3, "none", line=_MARK)
-            drawing.text(max(_LEFT, min(x, _RIGHT - 300)), _TOP - 10, place.label, size=11, fill=_MARK)
+            drawing.rect(x, top - 3, max(right - x, 1), y - top + 3, "none", line=MARK)
+            drawing.text(max(_LEFT, min(x, _RIGHT - 300)), _TOP - 10, place.label, size=11, fill=MARK)
         drawing.rect(_LEFT, y + 1, _RIGHT - _LEFT, 1, LINE)
         y += _GAP
     drawing.text(_RIGHT, y + 12, duration(end - start), size=11, fill=MUTED, end=True)
@@ -55,7 +55,7 @@ def memory_picture(trace: Trace, label: str) -> str:
     times = levels["time_ns"].to_numpy()
     scale = (_RIGHT - _LEFT) / max(int(times[-1] - times[0]), 1)
     drawing = Drawing(WIDTH)
-    drawing.text(_LEFT, _TOP - 10, label, size=11, fill=_MARK)
+    drawing.text(_LEFT, _TOP - 10, label, size=11, fill=MARK)
     for level, opacity in ((reserved, 0.25), (allocated, 0.6)):
         for at, value in enumerate(level.iloc[:-1]):
             height = tall * (value - low) / (high - low)
