@@ -201,7 +201,7 @@ def test_every_comparison_has_its_page(site: dict[Path, Page], kind: str) -> Non
 
 
 def test_every_finding_has_its_picture_and_its_example(site: dict[Path, Page]) -> None:
-    """A finding that its recording no longer has fails the build; these are the ones nobody made an example of."""
+    """One that its recording no longer has fails the build."""
     assert {rule.topic for rule in RULES} - {*TOPICS} == {"request_times"}  # it says only what is unknown
     page = page_of(site, "/finding_examples.html")
     assert main_part(page).count("<blockquote>") == len(TOPICS)
