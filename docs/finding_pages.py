@@ -102,7 +102,7 @@ def _section(rule: Rule) -> str:
         f"In {where}:",
         f"> {prose(saying)}",
         prose(row["suggestion"]),
-        prose(f"*Wrong if:* {rule.wrong_if}") if rule.wrong_if else "",
+        f"*Wrong if:* {prose(rule.wrong_if)}" if rule.wrong_if else "",
     ]
     return "\n\n".join(filter(None, parts))
 
