@@ -4,9 +4,11 @@ Sphinx reads the Markdown files of this folder from a copy, in which
 
 - each analysis and comparison has a page, made from its docstring and from its answer to bundled examples,
   and what their docstrings call by a name of the code has another one;
+- each finding has a picture and an example, on one page;
 - the marks `<!-- panels -->`, `<!-- methods of CLASS -->` and `<!-- names: GROUP -->` are replaced by what
   the code says;
-- the name of an analysis is a link to its page, and a picture is there for the light and the dark theme.
+- the name of an analysis or a finding is a link to its page, and a picture is there for the light and the
+  dark theme.
 
 The files themselves hold none of it, so that they read well where nobody builds the site. A warning, such as
 a link that leads nowhere, ends the build. The site asks no server for anything.
@@ -21,7 +23,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import analysis_pages, comparison_pages, hta_methods, public_names, terms
+from docs import analysis_pages, comparison_pages, finding_pages, hta_methods, public_names, terms
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 
 HERE = Path(__file__).parent
@@ -58,6 +60,7 @@ CONTENTS = {
         "Python <api>",
         "Command line <command_line>",
         "Findings <findings>",
+        "Findings by example <finding_examples>",
         "comparisons/index",
         "Columns of events <event_columns>",
         "terms",
@@ -80,6 +83,7 @@ FENCED = r"^```.*?^```"
 # As code it is a link, and a term a word. `diff` alone is also a command.
 TARGETS = {f"analysis.{comparison_pages.function_of(kind)}": f"comparisons/{kind}.md" for kind in COMPARISONS}
 TARGETS |= {f"{prefix}{kind}": f"analyses/{kind}.md" for kind in ANALYSES for prefix in ("", "analysis.")}
+TARGETS |= {topic: finding_pages.anchor(topic) for topic in finding_pages.TOPICS}
 # Fenced code, or such a name that is no link yet.
 NAME = re.compile(
     rf"{FENCED}|(?<![\[`])`({'|'.join(map(re.escape, [*TARGETS, *terms.TARGETS]))})`(?![\]`])",
@@ -103,6 +107,10 @@ def write_source(source: Path) -> None:
     written = sorted(HERE.rglob("*.md"))
     pages = {page.relative_to(HERE).as_posix(): page.read_text(encoding="utf-8") for page in written}
     pages[terms.PAGE] = terms.page()
+    pages[finding_pages.PAGE] = finding_pages.page()
+    (source / "images/findings").mkdir()
+    for topic, picture in finding_pages.pictures().items():
+        (source / f"images/findings/{topic}.svg").write_text(picture, encoding="utf-8")
     for name, below in CONTENTS.items():
         pages[name] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(below) + "\n```\n"
     pages |= {f"analyses/{name}.md": text for name, text in analysis_pages.pages().items()}

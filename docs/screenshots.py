@@ -35,7 +35,7 @@ viewer"""
 PAIR = {"DDP": "gpt2_ddp", "FSDP": "gpt2_fsdp_full_shard"}
 
 EXPLORER = ".jp-OutputArea-output .hta"
-HEIGHT = 2200  # the whole explorer, without scrolling
+HEIGHT = 2600  # the whole explorer, without scrolling
 WIDE, NARROW = 1240, 800  # two panels side by side; one
 TALLEST = 520  # of a longer panel, the top
 SHARPNESS = 1.25  # pixels of a picture per CSS pixel
@@ -71,7 +71,7 @@ def main() -> None:
                 _light(lab, theme)
                 if example == EXAMPLE:
                     camera.resize(WIDE)
-                    _open(lab, ["overview", "temporal_breakdown", "comm_comp_overlap"])
+                    _open(lab, ["temporal_breakdown", "comm_comp_overlap"])
                     camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
                     camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
                     _take_what_if(lab, camera, theme)
@@ -129,7 +129,7 @@ class Camera:
 
     def take(self, what: Locator, path: Path, tallest: float = HEIGHT) -> None:
         """Write a picture of one element, of at most this height in CSS pixels."""
-        what.scroll_into_view_if_needed()
+        what.evaluate("(element) => element.scrollIntoView({ block: 'start' })")  # below JupyterLab's bars
         box = what.bounding_box()
         assert box is not None, f"{path.stem} is not visible"
         clip = {**box, "height": min(box["height"], tallest), "scale": 1}

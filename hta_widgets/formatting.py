@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
@@ -244,3 +244,8 @@ def ranks_in_words(ranks: list[int]) -> str:
     if len(ranks) > 4:
         return f"{len(ranks)} ranks"
     return f"ranks {in_words([str(rank) for rank in ranks])}"
+
+
+def none_of(ranks: Sequence[int]) -> str:
+    """That no rank has what is missing: `rank 3 has none`, or `ranks 1, 2 and 5 have none`."""
+    return f"{ranks_in_words(list(ranks))} {'has' if len(ranks) == 1 else 'have'} none"

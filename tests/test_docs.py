@@ -13,8 +13,11 @@ import pytest
 from traitlets.config import Config
 
 from docs import shown
+from docs.finding_pages import TOPICS
+from docs.finding_pictures import MARK
 from hta_widgets import __all__ as public_names
 from hta_widgets.analysis import ANALYSES, COMPARISONS
+from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.widgets.panels import available_panels
 from tests.support import ROOT
 
@@ -24,7 +27,7 @@ DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 CHANGELOG = ROOT / "CHANGELOG.md"
 # Pages of the site's own source that exist only in the site.
-MADE = re.compile(r"(\.\./)?((analyses|comparisons)/\w+|terms)\.md")
+MADE = re.compile(r"(\.\./)?((analyses|comparisons)/\w+|terms|finding_examples)\.md")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/recording/README.md")),
     ROOT / "hta_widgets/examples/recorded/README.md",
@@ -39,6 +42,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # What CONTRIBUTING names that a checkout does not have.
 NOT_IN_A_CHECKOUT = {"../shared/traces", ".venv/bin/activate"}
 MOST_BYTES = 28_000  # of a picture, on average
+MOST_BYTES_DRAWN = 40_000  # of one that the build draws
 
 
 def test_event_columns_page_follows_the_schema() -> None:
@@ -194,6 +198,18 @@ def test_every_comparison_has_its_page(site: dict[Path, Page], kind: str) -> Non
     assert COMPARISONS[kind].title in page.text
     assert {"use", "arguments", "columns", "needs"} <= page.anchors
     assert not [text for text in ("<!-- ", "{kind}", "{function}", "**") if text in main_part(page)]
+
+
+def test_every_finding_has_its_picture_and_its_example(site: dict[Path, Page]) -> None:
+    """One that its recording no longer has fails the build."""
+    assert {rule.topic for rule in RULES} - {*TOPICS} == {"request_times"}  # it says only what is unknown
+    page = page_of(site, "/finding_examples.html")
+    assert main_part(page).count("<blockquote>") == len(TOPICS)
+    folder = min(site, key=lambda path: len(path.parts)).parent / "_images"
+    for topic in TOPICS:
+        drawn = (folder / f"{topic}.svg").read_text(encoding="utf-8")
+        assert f"_images/{topic}.svg" in page.text and len(drawn) < MOST_BYTES_DRAWN, topic
+        assert MARK in drawn and drawn.count("<rect") > 3, topic  # the frame, and something beside it
 
 
 def main_part(page: Page) -> str:

@@ -63,14 +63,14 @@ def jobs(folder: Path) -> Iterator[Known]:
 
 
 def small_jobs(folder: Path) -> Iterator[Known]:
-    """The jobs that are played, or come with the library."""
+    """The jobs that are simulated, or come with the library."""
     # one of four computes half as long again; ideally all take the mean: 4 ms times 1.125, and a transfer
     slow, stages = folder / "slow", folder / "stages"
     slow.mkdir()
     stages.mkdir()
     played = Play(data_parallel(one(4, 1, Pace(1.5)))).open(slow)
-    yield Known("played, 4 data-parallel ranks", "one slow", played, (6.0 + 0.1) / (4.5 + 0.1))
-    yield Known("played, pipeline of 4", "one slow", Play(pipeline(one(4, 1, SLOW))).open(stages), None)
+    yield Known("simulated, 4 data-parallel ranks", "one slow", played, (6.0 + 0.1) / (4.5 + 0.1))
+    yield Known("simulated, pipeline of 4", "one slow", Play(pipeline(one(4, 1, SLOW))).open(stages), None)
     yield Known("`ddp_4ranks`", "bundled", examples.load("ddp_4ranks"), None)
 
 

@@ -17,7 +17,7 @@ from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import brief, counted, duration, none_of
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
@@ -82,9 +82,7 @@ def require_annotations(trace: Trace, scope: Scope, sides: tuple[Side, ...]) -> 
         field = (
             "user annotations" if len(sides) > 1 or sides == ("cpu",) else "user annotations of the device"
         )
-        raise MissingDataError(
-            field, _REMEDY[sides[-1]], f"none of the ranks {', '.join(map(str, ranks))} has any"
-        )
+        raise MissingDataError(field, _REMEDY[sides[-1]], none_of(ranks))
 
 
 def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:

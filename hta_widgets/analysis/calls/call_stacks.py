@@ -17,7 +17,7 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Flame
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import brief, duration, none_of, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool =
         raise MissingDataError(
             "host events",
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...]).",
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
     empty = pd.DataFrame({name: np.empty(0, kind) for name, kind in _COLUMNS.items()})
     return pd.concat(parts, ignore_index=True) if parts else empty

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, flop_count, percent
+from hta_widgets.formatting import counted, flop_count, none_of, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
@@ -88,7 +88,7 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             "CUPTI counter ranges",
             "Record with torch.profiler.profile(experimental_config=torch._C._profiler._ExperimentalConfig("
             "profiler_metrics=[...], profiler_measure_per_kernel=True)).",
-            f"none of the ranks {', '.join(map(str, ranks))} has any event of category {RANGE_CATEGORY}",
+            f"{none_of(ranks)} of category {RANGE_CATEGORY}",
         )
     if not parts:
         return pd.DataFrame({name: np.empty(0, kind) for name, kind in _COLUMNS.items()})

@@ -14,7 +14,7 @@ from hta_widgets.analysis.launches.op_kernels import sequence_numbers
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import counted, duration
+from hta_widgets.formatting import counted, duration, none_of
 from hta_widgets.trace.ordering import distinct, first_of_each, order_in_groups
 from hta_widgets.trace.scope import Scope
 
@@ -144,7 +144,7 @@ def sequence_instances(
         raise MissingDataError(
             "device events linked to their launches",
             RECORD_DEVICE,
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
     if not parts:
         return pd.DataFrame({name: np.empty(0, kind) for name, kind in _INSTANCES.items()})

@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, duration, percent, ranks_in_words
+from hta_widgets.formatting import counted, duration, none_of, percent, ranks_in_words
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def require_exchanges(trace: Trace, scope: Scope) -> None:
         raise MissingDataError(
             "second rank",
             "Record every rank of the job with its own torch.profiler.profile and open their folder.",
-            f"{len(ranks)} of its ranks selected, and waiting shows only between ranks",
+            "waiting shows only between ranks",
         )
     found = shared_collectives(trace, Scope(ranks=scope.ranks))
     if found.empty:
@@ -162,7 +162,7 @@ def require_exchanges(trace: Trace, scope: Scope) -> None:
             "communication kernels",
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) "
             "while the ranks communicate.",
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
     if found["match"].isna().all():
         raise MissingDataError(

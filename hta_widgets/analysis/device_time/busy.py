@@ -16,6 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def device_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
         raise MissingDataError(
             "device events",
             RECORD_DEVICE,
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
 
 

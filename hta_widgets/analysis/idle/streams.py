@@ -15,7 +15,7 @@ from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import duration, none_of, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -226,7 +226,7 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
         raise MissingDataError(
             "device events on streams",
             RECORD_DEVICE,
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
     return found
 

@@ -16,6 +16,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import order_in_groups
 from hta_widgets.trace.reader.schema import NULL
@@ -111,7 +112,7 @@ def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace,
             with_launches += 1
             yield rank, rank_trace, work
     if ranks and not with_launches:
-        which = f"none of the ranks {', '.join(map(str, ranks))} has any"
+        which = none_of(ranks)
         raise MissingDataError(
             "launch calls of device events" if with_device else "device events", RECORD_DEVICE, which
         )

@@ -11,6 +11,7 @@ from hta_widgets.analysis.memory.events import Changes, changes_of
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.reader.schema import NULL
@@ -59,7 +60,7 @@ def recorded(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]
         raise MissingDataError(
             "memory events",
             "Record with torch.profiler.profile(profile_memory=True).",
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
+            none_of(ranks),
         )
     return found
 

@@ -16,7 +16,7 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import duration, none_of, percent
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -72,9 +72,7 @@ def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         with_device |= rank_trace.device_span is not None
         frames.append(_of_rank(rank_trace, scope))
     if ranks and not with_device:
-        raise MissingDataError(
-            "device events", RECORD_DEVICE, f"none of the ranks {', '.join(map(str, ranks))} has any"
-        )
+        raise MissingDataError("device events", RECORD_DEVICE, none_of(ranks))
     frames = [frame for frame in frames if len(frame)]
     if not frames:
         return pd.DataFrame({name: [] for name in _COLUMNS}).astype(_COLUMNS)
