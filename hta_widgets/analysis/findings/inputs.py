@@ -168,7 +168,7 @@ class Inputs(JudgedTime):
     def unclear(self) -> pd.Series[int]:
         """`unclear`: communication that may be waiting, by rank."""
         if not self.communicates:
-            return pd.Series([], pd.Index([], dtype="int64", name="rank"), "int64")
+            return pd.Series(0, pd.Index([], dtype="int64", name="rank"), dtype="int64")
         return unclear(self.trace, self.scope)
 
     @cached_property
