@@ -33,7 +33,6 @@ _MORE_KERNELS: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes
 _SAME_KERNELS: Final = "Compare the kernels of these steps: new shapes, autotuning, other work on the device."
 _FEW_KERNELS: Final = 0.01
 _MOST: Final = 0.5
-_NOTICEABLE: Final = 0.1
 
 
 class Beyond(NamedTuple):
@@ -110,20 +109,18 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
 
 
 def longer_in(inputs: Inputs, rank: int, iterations: list[int]) -> Intervals:
-    """When a rank does, in unusual steps, what it does longer in them than in the usual ones."""
+    """When a rank does, in unusual steps, what it does there for more than twice as long as is usual."""
     if not inputs.trace.rank(rank).device_span:
         return Intervals.union([], [])
     steps, windows, spent = _spent(inputs, rank)
     here, usual = steps["iteration"].isin(iterations).to_numpy(), ~steps["outlier"].to_numpy()
     if not usual.any():
         return Intervals.union([], [])
-    times = {name: part.within_each(windows) for name, part in spent.items()}
-    longer = {name: time[here].sum() - here.sum() * np.median(time[usual]) for name, time in times.items()}
-    least = _NOTICEABLE * max(longer.values())
     found = Intervals.union([], [])
-    for name, more in longer.items():
-        if more > 0 and more >= least:
-            found |= spent[name]
+    for part in spent.values():
+        time = part.within_each(windows)
+        if time[here].sum() * (1 - _MOST) > here.sum() * np.median(time[usual]):
+            found |= part
     return found & Intervals.union(windows[here, 0], windows[here, 1])
 
 
