@@ -209,3 +209,11 @@ def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(tmp_path: Path
         folder.mkdir()
         told = advice(story(offloaded_activations(own_stream).open(folder)), "memory_copies")
         assert ("have a stream of their own already" in told) == own_stream
+
+
+def test_the_bar_takes_a_slow_step_from_what_it_does_longer(tmp_path: Path) -> None:
+    told = story(validation_in_a_step().open(tmp_path))
+    at = next(at for at, each in enumerate(told.advice) if each.topic == "slow_steps")
+    assert [(part.lost_as, part.ns > 4 * MS) for part in told.parts if part.finding == at] == [
+        ("compute", True)
+    ]
