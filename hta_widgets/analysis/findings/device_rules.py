@@ -46,8 +46,8 @@ _ADVICE = {
     "": "Copy fewer and larger pieces, on a stream of their own.",
 }
 _LONGER_THAN_COMPUTE = (
-    "They have a stream of their own already, and take longer than the compute beside them: copy less "
-    "(offload fewer layers, or smaller types), or begin earlier."
+    "They have a stream of their own and take longer than the compute beside them. Copy less (offload fewer "
+    "layers, or smaller types), or begin earlier."
 )
 
 

@@ -208,7 +208,7 @@ def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(tmp_path: Path
         folder = tmp_path / str(own_stream)
         folder.mkdir()
         told = advice(story(offloaded_activations(own_stream).open(folder)), "memory_copies")
-        assert ("have a stream of their own already" in told) == own_stream
+        assert ("have a stream of their own and" in told) == own_stream
 
 
 def test_the_bar_takes_a_slow_step_from_what_it_does_longer(tmp_path: Path) -> None:
