@@ -12,12 +12,11 @@ from typing import Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
-from hta_widgets.analysis.findings.rule import LostAs
-from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
@@ -167,8 +166,8 @@ def _of_host(row: pd.Series) -> bool:
 
 def class_of(row: pd.Series) -> LostAs:
     """The class of the time that a finding costs."""
-    rule = BY_TOPIC.get(row["topic"])
-    return rule.lost_as if rule else "compute"
+    lost_as: LostAs = row["lost_as"]
+    return lost_as
 
 
 def class_in(whole: Whole | None, row: pd.Series) -> LostAs:

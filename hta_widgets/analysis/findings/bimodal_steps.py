@@ -10,7 +10,7 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
-from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
+from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, longer_in, without_waits
 from hta_widgets.arrays import Int64
 
 _LEAST: Final = 3
@@ -80,6 +80,8 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        lost_as=beyond.lost_as,
+        lost=inputs.when((rank,), lambda _: longer_in(inputs, rank, late["iteration"].tolist(), short)),
         explains=rank if len(inputs.trace.ranks) > 1 else None,
     )
 

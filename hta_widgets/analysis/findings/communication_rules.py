@@ -51,7 +51,7 @@ def late_collective(inputs: Inputs) -> Finding | None:
     rank = max(sorted(costs), key=lambda rank: costs[rank][0].length)
     delayed, late = costs[rank]
     cost = delayed.length
-    share = 100.0 * cost / int(frame.set_index("rank")["window_ns"][rank])
+    share = 100.0 * cost / inputs.judged_ns[rank]
     rank_trace = inputs.trace.rank(rank)
     waits = rank_trace.start[late.rows] - late.due
     by_host = float(waits[late.unlaunched].sum()) >= _MOST * float(waits.sum())

@@ -68,7 +68,7 @@ def pageable_copies(inputs: Inputs) -> Finding | None:
     most = max(found, key=lambda copies: int(copies.time.sum()))
     gbps, known_by = _pinned(inputs, most)
     if gbps is None:
-        if severity_of(_share(inputs, most, int(most.time.sum()))) is None:
+        if severity_of(100.0 * int(most.time.sum()) / inputs.judged_ns[most.rank]) is None:
             return None
         why = "memory that is copied is pageable; how fast pinned memory would be is unknown"
         raise unknown_device(inputs, [most.rank], why)
@@ -120,7 +120,7 @@ def _usual(copies: _Copies, gbps: float, known_by: str) -> Claim:
 
 def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggestion: str) -> Finding | None:
     cost = copies.beyond_ns(gbps)
-    share = _share(inputs, copies, cost)
+    share = 100.0 * cost / inputs.judged_ns[copies.rank]
     if not cost:
         return None
     rank, which = (copies.rank,), {"name": copies.name}
@@ -172,11 +172,6 @@ def _large_of(inputs: Inputs, rank: int) -> list[_Copies]:
             mine = rows[chosen]
             found.append(_Copies(rank, name, mine, size[chosen], rank_trace.dur[mine]))
     return found
-
-
-def _share(inputs: Inputs, copies: _Copies, ns: int) -> float:
-    window = inputs.temporal.set_index("rank")["window_ns"]
-    return 100.0 * ns / int(window[copies.rank])
 
 
 def _pinned(inputs: Inputs, copies: _Copies) -> tuple[float | None, str]:

@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
@@ -44,6 +45,10 @@ _ADVICE = {
     "Memset": "Find what fills memory: zero_grad(set_to_none=True) and torch.empty avoid most fills.",
     "": "Copy fewer and larger pieces, on a stream of their own.",
 }
+_LONGER_THAN_COMPUTE = (
+    "They have a stream of their own and take longer than the compute beside them. Copy less (offload fewer "
+    "layers, or smaller types), or begin earlier."
+)
 
 
 def memory_copies(inputs: Inputs) -> Finding | None:
@@ -70,7 +75,9 @@ def memory_copies(inputs: Inputs) -> Finding | None:
                 "copying_alone_by_name", 100.0 * part, "%", "copying_alone", tuple(ranks), {"name": kind}
             ),
         ),
-        _ADVICE[next((word for word in _ADVICE if word in kind), "")],
+        _LONGER_THAN_COMPUTE
+        if "Pinned" in kind and all(inputs.of(rank, _has_own_stream, kind) for rank in ranks)
+        else _ADVICE[next(word for word in _ADVICE if word in kind)],
         "bandwidth_summary",
         evidence_of_loss(inputs, copying, _MEMORY, alone, kind),
         share_of=loss.shares,
@@ -87,6 +94,14 @@ def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
         by_name.update(inputs.of(rank, _copies_alone))
     (name, most), *_ = by_name.most_common(1)
     return name, most / by_name.total()
+
+
+def _has_own_stream(inputs: Inputs, rank: int, name: str) -> bool:
+    """Whether no kernel runs on the streams of the copies of this name."""
+    rank_trace = inputs.trace.rank(rank)
+    kernels = rank_trace.stream[rank_trace.event_class == EventClass.COMPUTE]
+    of_name = rank_trace.is_device & named(rank_trace, name.__eq__)
+    return not np.isin(rank_trace.stream[of_name], kernels).any()
 
 
 def _copies_alone(inputs: Inputs, rank: int) -> dict[str, int]:

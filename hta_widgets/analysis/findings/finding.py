@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.rule import Change
 
 Severity = Literal["warning", "note", "verdict"]
+LostAs = Literal["compute", "communication", "memory", "idle", "host"]
 
 NOTE_PCT: Final = 3.0
 """A smaller share of the time is not reported: the steps of a steady job differ by as much."""
@@ -71,6 +72,7 @@ class Finding:
             something, or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
             a rule says otherwise.
+        lost_as: the class of the time that it costs, where it is not the rule's.
         title, headline: of this finding, where they say more than the rule's. With the role "aside", what the
             answer in one sentence begins with, whatever else is found: it is of another time.
     """
@@ -93,6 +95,7 @@ class Finding:
     change_made: str = ""
     only_if_saved: bool = False
     severity: Severity | None = None
+    lost_as: LostAs | Literal[""] = ""
     title: str = ""
     headline: str = ""
 

@@ -32,6 +32,7 @@ _COLUMNS = {
     "topic": "str",
     "part_of": "str",
     "role": "str",
+    "lost_as": "str",
     "title": "str",
     "headline": "str",
     "cost_ns": "int64",
@@ -105,8 +106,9 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         what was not found, or "open" for what could not be judged), topic (str), part_of (str: the topic of
         the finding that it is a part of, or ""), role (str: a "cause" of lost time, "work", a "doubt", an
         "aside", the "recording" or its "memory"; of an open question "main" or "idle" where it is about all
-        that devices do, or why they are idle), title (str: a noun phrase), headline (str: the verdict where
-        it is not built from cost and saving), cost_ns (int64, ns lost in
+        that devices do, or why they are idle), lost_as (str: the class of the time that it costs, "compute",
+        "communication", "memory", "idle" or "host"; "" if open), title (str: a noun phrase), headline (str:
+        the verdict where it is not built from cost and saving), cost_ns (int64, ns lost in
         all of the selected time on each rank that it is about, on average), share_pct (float64, % of the
         time of these ranks; 0 if open, or about the recording or memory),
         text (str), claims (str: a JSON list of what text and saving state, each with measure, value, unit,
@@ -154,6 +156,7 @@ def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:
         "topic": rule.topic,
         "part_of": judged.part_of,
         "role": rule.role,
+        "lost_as": finding.lost_as or rule.lost_as,
         "title": finding.title or rule.title,
         "headline": finding.headline or rule.headline,
         "cost_ns": finding.cost_ns,

@@ -66,8 +66,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     if not heavy:
         return None
     most = max(heavy, key=lambda each: (each.idle_ns, each.name))
-    window = int(frame.set_index("rank")["window_ns"][rank])
-    share = 100.0 * most.idle_ns / window
+    share = 100.0 * most.idle_ns / inputs.judged_ns[rank]
     rank_trace = inputs.trace.rank(rank)
     if not severity_of(share) or not len(most.launches):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from hta_widgets.analysis.core.claim import Said
-from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.finding import Finding, LostAs
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
@@ -35,7 +35,6 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeErro
 """What a rule raises only by a fault of its own: it costs the answer of that rule, not the others."""
 
 Role = Literal["cause", "work", "doubt", "aside", "recording", "memory"]
-LostAs = Literal["compute", "communication", "memory", "idle", "host"]
 
 
 GETS_AHEAD = "That is more than the cost: further ahead of the device, the host is late less often later on."

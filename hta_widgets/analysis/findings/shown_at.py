@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, LostAs
+from hta_widgets.analysis.findings.finding import LostAs
+from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.formatting import duration
 from hta_widgets.trace.model import Trace

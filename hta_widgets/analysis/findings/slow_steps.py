@@ -83,6 +83,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        lost_as=beyond.lost_as,
         lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,
     )

@@ -185,10 +185,10 @@ def _headline(
     scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
 ) -> str:
     """Of a server its time per token, of other jobs what there is to save."""
-    if whole is None or "host" in whole.split:
+    if whole is None:
         return _without_bar(frame[~apart_from_work(frame)])
     rate = frame.loc[leading(frame), "headline"]
-    if len(rate):
+    if len(rate) and "host" not in whole.split:
         return str(rate.iloc[0])
     return _of_whole(scope, frame, whole, parts, advice)
 
@@ -211,12 +211,26 @@ def _of_whole(
         most = unknown[0]
         cause = advice[most.finding].cause_words
         return f"{time}; {duration(most.ns)} of it is lost to {cause}, saving not estimated"
-    main = max(whole.split, key=lambda name: whole.split[name])
-    pct = percent(100.0 * whole.split[main] / whole.ns) if whole.ns else percent(0)
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
         return f"{time}; where it goes is unknown: {_lack(told.iloc[0])}"
-    return f"{time}; nothing to save stands out: {_DOES[main].format(pct=pct)}"
+    return f"{time}; nothing to save stands out: {_does(frame, whole)}"
+
+
+def _does(frame: pd.DataFrame, whole: Whole) -> str:
+    """What most of the time goes to; on a host its work, if that is found."""
+    if "host" in whole.split:
+        return decapitalised(_working(frame)).replace("the time.", "it") or "no cause takes much of it"
+    main = max(whole.split, key=lambda name: whole.split[name])
+    return _DOES[main].format(pct=percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0))
+
+
+def _working(frame: pd.DataFrame) -> str:
+    """What a host does most of the time, as a sentence, if that is found."""
+    work = frame[frame["role"] == "work"]
+    return "".join(
+        f"{row['title']} takes {percent(row['share_pct'])} of the time." for _, row in work.iterrows()
+    )
 
 
 def _without_bar(frame: pd.DataFrame) -> str:
@@ -238,10 +252,10 @@ def _beside(
         yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
         yield from aside.loc[aside["role"] == "work", "text"]
         yield f"{_of_whole(scope, frame, whole, parts, advice)}."
-    yield _limits(whole, parts, advice)
+    yield _limits(frame, whole, parts, advice)
 
 
-def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
+def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
     saved = any(part.form in SAVINGS for part in parts)
     per = " per step" if whole.per_step else ""
     for form, end in (
@@ -249,7 +263,7 @@ def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
         ("unknown", "; what can be saved of that is not estimated"),
     ):
         found = [part for part in parts if part.form == form and _is_large(part, whole)]
-        if found and (saved or form == "hidden" or "host" in whole.split):
+        if found and (saved or form == "hidden"):
             most = max(found, key=lambda part: part.ns)
             return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
@@ -257,6 +271,8 @@ def _limits(whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
         main = max(rest, key=lambda name: rest[name])
         said = _DOES[main].format(pct=percent(100.0 * rest[main] / sum(rest[name] for name in CLASSES)))
         return f"Of the time that remains, {said.removesuffix(' of it')}."
+    if "host" in whole.split and any(part.form == "unknown" for part in parts):
+        return _working(frame)
     return ""
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted
 from hta_widgets.trace.classify import EventClass
@@ -33,14 +34,21 @@ _MORE_KERNELS: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes
 _SAME_KERNELS: Final = "Compare the kernels of these steps: new shapes, autotuning, other work on the device."
 _FEW_KERNELS: Final = 0.01
 _MOST: Final = 0.5
-_NOTICEABLE: Final = 0.1
+
+
+_CLASS: Final[dict[str, LostAs]] = {
+    "compute": "compute",
+    "exposed_communication": "communication",
+    "exposed_memory": "memory",
+}
 
 
 class Beyond(NamedTuple):
-    """What a step does longer than the usual ones, in a sentence, and what to look at."""
+    """What a step does longer than the usual ones, in a sentence, what to look at, and its class."""
 
     text: Text
     advice: str
+    lost_as: LostAs = "idle"
 
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -76,9 +84,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     steps, windows, spent = _spent(inputs, rank)
     parts = {name: part.within_each(windows) for name, part in spent.items()}
-    here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
-    if others:
-        usual = steps["iteration"].isin(others).to_numpy()
+    here, usual = steps["iteration"].eq(iteration).to_numpy(), _usual(steps, others)
     if not usual.any():  # every step of a rank may be unusual among those of others
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
@@ -90,7 +96,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
     )
     if most != "compute":
-        return Beyond(text + ".", _ADVICE[most])
+        return Beyond(text + ".", _ADVICE[most], _CLASS.get(most, "idle"))
     kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
     begins = np.sort(rank_trace.start[kernels])  # when they run, whichever step launches them
     counts = begins.searchsorted(windows[:, 1]) - begins.searchsorted(windows[:, 0])
@@ -106,25 +112,34 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         shown=counted(more, "kernel") if many else "no",
     )
     text += say(", with {number} more." if many else ", with {number} more kernels.", number=number)
-    return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS)
+    return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS, "compute")
 
 
-def longer_in(inputs: Inputs, rank: int, iterations: list[int]) -> Intervals:
-    """When a rank does, in unusual steps, what it does longer in them than in the usual ones."""
+def longer_in(
+    inputs: Inputs, rank: int, iterations: Collection[int], others: Collection[int] = ()
+) -> Intervals:
+    """When a rank does, in these steps, what it does there for more than twice as long as is usual.
+
+    That is as in `others`, or in its steps that are not unusual.
+    """
     if not inputs.trace.rank(rank).device_span:
         return Intervals.union([], [])
     steps, windows, spent = _spent(inputs, rank)
-    here, usual = steps["iteration"].isin(iterations).to_numpy(), ~steps["outlier"].to_numpy()
+    here, usual = steps["iteration"].isin(iterations).to_numpy(), _usual(steps, others)
     if not usual.any():
         return Intervals.union([], [])
-    times = {name: part.within_each(windows) for name, part in spent.items()}
-    longer = {name: time[here].sum() - here.sum() * np.median(time[usual]) for name, time in times.items()}
-    least = _NOTICEABLE * max(longer.values())
     found = Intervals.union([], [])
-    for name, more in longer.items():
-        if more > 0 and more >= least:
-            found |= spent[name]
+    for part in spent.values():
+        time = part.within_each(windows)
+        if time[here].sum() * (1 - _MOST) > here.sum() * np.median(time[usual]):
+            found |= part
     return found & Intervals.union(windows[here, 0], windows[here, 1])
+
+
+def _usual(steps: pd.DataFrame, others: Collection[int]) -> Bool:
+    """Which of these steps others are compared with."""
+    found: Bool = (steps["iteration"].isin(others) if others else ~steps["outlier"]).to_numpy(np.bool_)
+    return found
 
 
 def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:

@@ -35,6 +35,7 @@ def test_most_steps_are_long(tmp_path: Path) -> None:
     row = judged(steps(30, 2, 31, 30, 2, 29, 30, 30, 2, 31, 30, 2), tmp_path).loc["bimodal_steps"]
     assert "8 of 12 take some 5.0" in row["text"] and "the others 2.23 ms" in row["text"]
     assert "The device is idle 2." in row["text"]
+    assert row["part_of"] == "idle_host"  # which says why
     assert row["share_pct"] == pytest.approx(100 * 8 * 2.8 / (8 * 5.04 + 4 * 2.24), abs=1.5)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hta_widgets.analysis.findings import host_communication_rules, host_rules
 from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.shown_at import places_of
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import Event, event, job, write
 from tests.claims.checking import faults_of
@@ -539,3 +541,26 @@ def test_a_cache_that_grows_by_joining_is_told(
     row = told(tmp_path, program)["host_operators"]
     assert ("copies a tensor that grows" in row["text"]) is grows
     assert ("static cache" in row["suggestion"]) is grows
+
+
+@pytest.mark.parametrize(
+    ("body", "headline", "beside"),
+    [
+        (lambda program, number: program.load(6 * MS), r"6\.\d+ ms of it is lost to the data loader", ""),
+        (
+            lambda program, number: program.silence(300 * US),
+            r"\d+ µs of it is lost to time outside of operators",
+            "Running operators on the host takes",
+        ),
+        (nothing, r"nothing to save stands out: running operators on the host takes [\d.]+ % of it", ""),
+    ],
+    ids=["loader", "mostly work", "work"],
+)
+def test_the_headline_says_how_long_a_step_takes_and_why(
+    body: Body, headline: str, beside: str, tmp_path: Path
+) -> None:
+    found = story(opened(tmp_path, steps(body)))
+    unknown = ", saving not estimated" * ("lost" in headline)
+    assert re.fullmatch(rf"[\d.]+ ms per step; {headline}{unknown}", found.headline)
+    assert beside in found.limits
+    assert "\n" not in found.headline

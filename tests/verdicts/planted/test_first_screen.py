@@ -1,0 +1,219 @@
+"""Programs of kinds that jobs have, each with what an expert reads from its events, and the first screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import overview
+from hta_widgets.analysis.findings.story import Story, story
+from tests.analysis.kineto_file import event
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import MS, US
+from tests.verdicts.planted.several_hosts import Hosts
+
+TO_HOST, TO_DEVICE = "Memcpy DtoH (Device -> Pinned)", "Memcpy HtoD (Pinned -> Device)"
+
+
+def accumulated_gradients() -> Hosts:
+    """Three of four micro-batches exchange nothing; the exchange of the fourth is exposed: 9 of 106 ms."""
+    hosts = Hosts(2)
+    for number in range(1, 13):
+        with hosts.step(number):
+            hosts.compute(40, 200 * US)
+            if number % 4 == 0:
+                hosts.all_reduce(3 * MS)
+                hosts.compute(4, 300 * US, "adam")
+    hosts.synchronise()
+    return hosts
+
+
+def validation_in_a_step() -> Hosts:
+    """One step of 12 ends in 30 more forward passes, which take 57 ms; each waits for its batch."""
+    hosts = Hosts(1)
+    for number in range(1, 13):
+        with hosts.step(number):
+            hosts.compute(45, 200 * US)
+            if number == 8:
+                with hosts.ranks[0].inside("user_annotation", "validate"):
+                    for _ in range(30):
+                        hosts.ranks[0].load(400 * US)
+                        hosts.compute(10, 150 * US)
+                        hosts.synchronise()
+            hosts.synchronise()
+    return hosts
+
+
+def two_models() -> Hosts:
+    """A generator and a discriminator: the device is busy all along, the host only waits for it."""
+    hosts = Hosts(1)
+    for number in range(1, 9):
+        with hosts.step(number):
+            for name in ("Adam.D", "Adam.G"):
+                hosts.compute(30, 200 * US)
+                with hosts.ranks[0].inside("user_annotation", f"Optimizer.step#{name}"):
+                    hosts.compute(20, 20 * US, "adam")
+                with hosts.ranks[0].inside("cpu_op", "aten::item"):
+                    hosts.ranks[0].copy(2 * US, "Memcpy DtoH (Device -> Pageable)")
+                    hosts.ranks[0].synchronise(name="cudaStreamSynchronize")
+    return hosts
+
+
+def offloaded_activations(own_stream: bool = True) -> Hosts:
+    """Pinned copies of 400 us on streams of their own hide behind kernels of 200 us only in part."""
+    hosts, there, back = Hosts(1), 20 if own_stream else 7, 21 if own_stream else 7
+    program = hosts.ranks[0]
+    for number in range(1, 9):
+        with hosts.step(number):
+            for _ in range(12):
+                program.launch(200 * US)
+                program.copy(400 * US, TO_HOST, stream=there, at=program.free[7])
+            program.free[7] = program.free[there]
+            for _ in range(12):
+                program.copy(400 * US, TO_DEVICE, stream=back)
+                program.launch(300 * US, "dgrad", at=program.free[back])
+            program.synchronise()
+    return hosts
+
+
+def pinned_by_a_thread() -> Hosts:
+    """A thread pins memory all the time, which costs nothing; the batch is copied before all else."""
+    hosts = Hosts(1)
+    program = hosts.ranks[0]
+    for number in range(1, 9):
+        with hosts.step(number):
+            begin = program.now
+            program.load(40 * US)
+            program.copy(300 * US, TO_DEVICE)
+            hosts.compute(40, 200 * US)
+            hosts.synchronise()
+        program.events.append(event("cpu_op", "aten::pin_memory", begin, program.now - begin, tid=2))
+    return hosts
+
+
+def one_slower_device() -> Hosts:
+    """All kernels of rank 3 take 1.4 times as long."""
+    hosts = Hosts(4)
+    for number in range(1, 9):
+        with hosts.step(number):
+            for rank, program in enumerate(hosts.ranks):
+                for _ in range(30):
+                    program.operator("aten::mm", 10 * US)
+                    program.launch(280 * US if rank == 3 else 200 * US)
+            hosts.all_reduce(300 * US)
+            hosts.synchronise()
+    return hosts
+
+
+def recorded_twice() -> Hosts:
+    """The profiler looks at three steps, and at three more much later: nothing is lost between."""
+    hosts = Hosts(1)
+    for number in (10, 11, 12, 30, 31, 32):
+        with hosts.step(number):
+            hosts.compute(40, 200 * US)
+            hosts.synchronise()
+        hosts.ranks[0].now += 400 * MS * (number == 12)
+    return hosts
+
+
+def graphs_and_eager() -> Hosts:
+    """A graph of 2 ms, and behind it 40 short kernels, which the host has launched long before."""
+    hosts = Hosts(1)
+    for number in range(1, 9):
+        with hosts.step(number):
+            hosts.ranks[0].replay(20, 100 * US)
+            hosts.compute(40, 5 * US, "mul")
+            hosts.synchronise()
+    return hosts
+
+
+def rollouts() -> Hosts:
+    """Sixty tokens are generated in short kernels, at the pace of the host; then 9 ms of training."""
+    hosts = Hosts(1)
+    program = hosts.ranks[0]
+    for number in range(1, 6):
+        with hosts.step(number):
+            with program.inside("user_annotation", "rollout"):
+                for _ in range(60):
+                    for _ in range(8):
+                        program.operator("aten::linear", 30 * US)
+                        program.launch(12 * US, "gemv")
+                    with program.inside("cpu_op", "aten::item"):
+                        program.copy(US, "Memcpy DtoH (Device -> Pageable)")
+                        program.synchronise(name="cudaStreamSynchronize")
+            hosts.compute(30, 300 * US)
+            hosts.synchronise()
+    return hosts
+
+
+def parameters_from_the_host() -> Hosts:
+    """Parameters are copied from pageable memory before each layer: 8 of 12.5 ms."""
+    hosts = Hosts(2)
+    for number in range(1, 9):
+        with hosts.step(number):
+            for _ in range(8):
+                for program in hosts.ranks:
+                    program.copy_pageable(MS, 6_000_000)
+                hosts.compute(2, 250 * US)
+            hosts.all_reduce(300 * US)
+            hosts.synchronise()
+    return hosts
+
+
+def advice(told: Story, topic: str) -> str:
+    return next(each.todo for each in told.advice if each.topic == topic)
+
+
+@pytest.mark.parametrize(
+    ("program", "headline"),
+    [
+        (accumulated_gradients, r"8\.80 ms per step; 8\.2\d ms is reachable at best: communication .*"),
+        (validation_in_a_step, r"13\.\d ms per step; 12\.\d ms is reachable: the data loader"),
+        (two_models, r"12\.\d ms per step; nothing to save .* computes 9\d\.\d % of it"),
+        (offloaded_activations, r"8\.\d+ ms per step; [56]\.\d+ ms is reachable at best: copies .*"),
+        (pinned_by_a_thread, r"8\.\d+ ms per step; 8\.\d+ ms is reachable at best: copies .*"),
+        (one_slower_device, r"8\.75 ms per step; 6\.\d+ ms is reachable at best: rank 3's slow kernels.*"),
+        (recorded_twice, r"8\.\d+ ms per step; nothing to save .* computes 99\.\d % of it"),
+        (graphs_and_eager, r"2\.\d+ ms per step; nothing to save .* computes 9\d\.\d % of it"),
+        (rollouts, r"2\d\.\d ms per step; 1\d\.\d ms is reachable.*: kernels launched too late.*"),
+        (parameters_from_the_host, r"12\.5 ms per step; 4\.\d+ ms is reachable at best: copies .*"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)  # fmt: skip
+def test_the_first_screen_says_what_an_expert_reads(
+    program: Callable[[], Hosts], headline: str, tmp_path: Path
+) -> None:
+    trace = program().open(tmp_path)
+    frame = overview(trace)
+    assert re.fullmatch(headline, story(trace, frame=frame).headline)
+    assert not list(faults_of(trace, frame))
+
+
+def test_what_steps_take_longer_for_is_told_once(tmp_path: Path) -> None:
+    frame = overview(accumulated_gradients().open(tmp_path)).set_index("topic")
+    assert frame.loc["slow_steps", "part_of"] == "exposed_communication"
+
+
+def test_a_step_that_computes_more_stands_by_itself(tmp_path: Path) -> None:
+    frame = overview(validation_in_a_step().open(tmp_path)).set_index("topic")
+    assert frame.loc["slow_steps", "part_of"] == ""
+    assert "300 kernels more" in frame.loc["slow_steps", "text"]
+
+
+def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(tmp_path: Path) -> None:
+    for own_stream in (True, False):
+        folder = tmp_path / str(own_stream)
+        folder.mkdir()
+        told = advice(story(offloaded_activations(own_stream).open(folder)), "memory_copies")
+        assert ("have a stream of their own and" in told) == own_stream
+
+
+def test_the_bar_takes_a_slow_step_from_what_it_does_longer(tmp_path: Path) -> None:
+    told = story(validation_in_a_step().open(tmp_path))
+    at = next(at for at, each in enumerate(told.advice) if each.topic == "slow_steps")
+    assert [(part.lost_as, part.ns > 4 * MS) for part in told.parts if part.finding == at] == [
+        ("compute", True)
+    ]
