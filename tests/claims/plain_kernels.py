@@ -148,7 +148,7 @@ def reached(job: Job, rank: PlainRank, unit: str) -> float:
     for kernel in rank.kernels:
         align, operator = re.search(r"align(\d)", kernel.name), operator_of(rank, kernel)
         slow = align and int(align[1]) < {"tf32": 4, "16 bits": 8}[unit]
-        if unit_of(kernel.name) == unit and not slow and operator is not None and product_of(operator):
+        if unit_of(kernel.name) in (unit, "") and not slow and operator is not None and product_of(operator):
             taken[id(operator)] = taken.get(id(operator), 0) + kernel.dur
             least[id(operator)] = least_of(operator, 2 * (tf32 if unit == "tf32" else half), memory) or 0
     whole = sum(taken.values())
