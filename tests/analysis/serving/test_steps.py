@@ -248,6 +248,8 @@ def test_one_step_does_not_say_when_the_next_one_begins(tmp_path: Path) -> None:
     trace = server.open(tmp_path)
     frame, row = serving_steps(trace), serving_phases(trace).iloc[0]
     assert frame["period_ns"].isna().all()
+    assert frame["recorded_ns"].tolist() == [server.ends[0] - server.starts[0]], "a bar all the same"
+    assert (frame["until_ns"] - frame["start_ns"]).equals(frame["recorded_ns"])
     assert "how soon the next one follows is not recorded" in steps.sentence(frame)
     assert not row["follows"]
     assert row["tpot_ns"] == server.ends[0] - server.starts[0]
