@@ -591,6 +591,40 @@ def in_pieces() -> list[dict]:
     return events
 
 
+def in_pieces_around_attention(block: list[str], layers: int) -> tuple[list[dict], list[str]]:
+    """vLLM's piecewise graphs: attention and its cache are launched by operators between them."""
+    events: list[dict] = []
+    truth: list[str] = []
+    rest, begin = block[5:], ["norm", "qkv", "rope"]
+    pieces = [(["embedding", *begin], "")]
+    for layer in range(layers):
+        pieces += [(["cache"], "vllm::kv_cache_update"), (["attention"], "vllm::unified_attention")]
+        pieces.append(([*rest, *(begin if layer < layers - 1 else ["norm"])], ""))
+    pieces += [(["lm_head"], "aten::mm"), (["sampling"], "aten::argmax")]
+    free = 10_000
+    for at, (piece, operator) in enumerate(pieces):
+        if operator:
+            events.append(event("cpu_op", operator, 1000 * at + 1000, 900))
+        graph = {} if operator else {"name": "cudaGraphLaunch"}
+        events.append({**launch(1000 * at + 1100, at + 1), **graph})
+        for role in piece:
+            events.append(kernel(NAMES[role], free, 1000 * TIME.get(role, 3), correlation=at + 1))
+            free += 1000 * TIME.get(role, 3) + 500
+        truth += piece
+    label = "execute_context_0(0)_generation_32(32)"
+    return [event("user_annotation", label, 0, 1000 * len(pieces) + 2000), *events], truth
+
+
+@pytest.mark.parametrize("block", [DENSE, EXPERTS])
+def test_graphs_in_pieces_between_attention_that_operators_launch(tmp_path: Path, block: list[str]) -> None:
+    events, truth = in_pieces_around_attention(block, 6)
+    known = roles_of(job(tmp_path, events).rank(0))
+    assert not known.refused
+    assert known.role.tolist() == truth
+    eager = [role in ("cache", "attention", "lm_head", "sampling") for role in truth]
+    assert known.known_by.tolist() == ["operator" if each else "structure" for each in eager]
+
+
 @pytest.mark.parametrize(("by", "outside"), [("name", "(no operator)"), ("module", "(no module)")])
 def test_pieces_of_graphs_within_operators_and_modules_count_once(tmp_path: Path, by, outside: str) -> None:
     trace = job(tmp_path, in_pieces())
