@@ -74,9 +74,9 @@ def marks(chart: Chart, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
-    """Columns: label, rank, [iteration], the parts, the whole. Of many ranks those that stand out have a row.
+    """Columns: label, rank, [iteration], the parts, the whole, [start, end]. Of many ranks some have a row.
 
-    All of the many are in the legend, as `strips` has them.
+    Those stand out; all of the many are in the legend, as `strips` has them.
     """
     frame, keys = stacked(chart, frame)
     legend: list[str] = []
@@ -91,6 +91,8 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
     columns = [*places, *(series.column for series in chart.series), chart.whole]
     table = shown[columns].copy()
     table.insert(0, "label", labels(shown, telling(frame, keys)))
+    if chart.window:
+        table[["start", "end"]] = shown[list(chart.window)].astype("float64").to_numpy()
     return Marks(table, legend, left_out)
 
 

@@ -49,6 +49,7 @@ class Stack:
         part: the column that names the part of a row.
         value: the column with a row's time.
         interval: the columns with the bounds of the whole's 95 % interval: plotly's error bars.
+        window: the columns with the start and end of a bar's whole, where it is one stretch of time.
     """
 
     series: tuple[Series, ...]
@@ -57,6 +58,7 @@ class Stack:
     part: str = ""
     value: str = ""
     interval: tuple[str, str] | None = None
+    window: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,40 @@ it("draws step functions and selects a window by keyboard and by a drag", async 
   expect(model.get("window")).toBeNull();
 });
 
+it("selects the stretch of time that a stacked bar stands for", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: {
+      type: "stack",
+      whole: "period_ns",
+      series: [
+        { column: "device_ns", label: "Decode", time_class: "compute", pattern: "" },
+        { column: "bubble_ns", label: "Bubble", time_class: "idle", pattern: "" },
+      ],
+    },
+    marks: wire({
+      label: ["iteration 0", "iteration 1", "iteration 2"],
+      rank: [0, 0, 0],
+      iteration: [0, 1, 2],
+      device_ns: [8e6, 8e6, 8e6],
+      bubble_ns: [4e6, 7e6, Number.NaN],
+      period_ns: [12e6, 15e6, 8e6],
+      start: [1e6, 13e6, Number.NaN],
+      end: [13e6, 28e6, Number.NaN],
+    }),
+  });
+  expect(labels(el)[1]).toContain("Decode 8.00 ms (53.3 %), Bubble 7.00 ms (46.7 %). Select this stretch");
+  expect(labels(el)[2]).toContain("Select this rank.");
+  expect(rows(el)[2]?.outerHTML).not.toContain("NaN");
+  click(rows(el)[1]);
+  await drawn();
+  expect([model.get("window"), model.get("ranks")]).toEqual([[13e6, 28e6], []]);
+  expect(rows(el).map((row) => row.getAttribute("aria-pressed"))).toEqual(["false", "true", "false"]);
+  press(rows(el)[1], "Enter");
+  await drawn();
+  expect(model.get("window")).toBeNull();
+});
+
 it("selects rank and iteration by a cell", async () => {
   const { el, model } = await show({
     ...panel,

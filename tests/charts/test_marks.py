@@ -15,7 +15,7 @@ from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
 from hta_widgets.charts.plotly import figure
-from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Roofline, Spread, Stack
+from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Roofline, Series, Spread, Stack
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
@@ -96,6 +96,17 @@ def test_bars_of_windows_are_single_rows() -> None:
     drawn = marks(Bars("dur_ns", ("rank",), "idle", window=("start_ns", "end_ns")), frame)
     assert drawn.table["label"].tolist() == ["rank 0", "rank 1", "rank 0"]
     assert drawn.table[["start", "end"]].to_numpy().tolist() == [[10, 19], [0, 7], [0, 5]]
+
+
+def test_stacked_bars_have_the_window_of_their_whole_where_it_is_known() -> None:
+    frame = pd.DataFrame({"rank": 0, "iteration": [0, 1], "a_ns": [3, 4], "whole_ns": [3, 4]})
+    frame["start_ns"], frame["end_ns"] = pd.array([10, None], "Int64"), pd.array([13, 17], "Int64")
+    chart = Stack(
+        (Series("a_ns", "A", "idle"),), "whole_ns", ("rank", "iteration"), window=("start_ns", "end_ns")
+    )
+    drawn = marks(chart, frame).table
+    assert drawn["start"].fillna(-1).tolist() == [10, -1]
+    assert drawn["end"].tolist() == [13, 17]
 
 
 def test_of_many_windows_the_longest_are_shown_and_the_others_counted() -> None:

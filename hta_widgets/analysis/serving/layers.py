@@ -32,6 +32,7 @@ _SMALL: Final = 0.25
 # Queries, keys and values are copied and normed, two of them turned: more before attention is no such work.
 _MOST_OF_HEADS: Final = 3
 _MOST_ROPES: Final = 2
+_HALF: Final = 0.5
 # Layers of a model may be of several kinds (sliding and full attention, dense and with experts).
 _MOST_KINDS: Final = 4
 
@@ -99,7 +100,7 @@ def placed(parts: Sequence[str], time_ns: Sequence[int], operators: Sequence[str
         return Placed(refused=f"kernels that look like {slow} take as long as products do")
     if why := _outside(roles, np.asarray(layers), times):
         return Placed(refused=why)
-    if why := _slower_than_attention(roles, bounds, groups, times):
+    if why := _too_slow(roles, bounds, groups, times):
         return Placed(refused=why)
     is_unknown = np.array([part == UNKNOWN for part in parts], np.bool_)
     if times[is_unknown].sum() > _MOST_UNKNOWN * times.sum():
@@ -118,20 +119,27 @@ def _unlike(leads: Sequence[Sequence[str]]) -> bool:
     return len(found) > len({latent for latent, *_ in found})
 
 
-def _slower_than_attention(
+def _too_slow(
     roles: Sequence[str], bounds: list[tuple[int, int]], groups: list[tuple[int, int]], times: Int64
 ) -> str:
-    """Copies before attention read less than it does: slower ones are something else. "" where none is."""
-    before = [
-        int(times[at])
-        for (begin, _), (first, _) in zip(bounds, groups, strict=True)
-        for at in range(begin, first)
-        if roles[at] in LIGHT
-    ]
-    attention = [int(times[first:last].sum()) for first, last in groups]
-    if before and np.median(before) > np.median(attention):
-        return "kernels before attention that only seem to move numbers take longer than it"
-    return ""
+    """Why kernels that only move, or act on, what products compute would take too long for that, else "".
+
+    In most layers, copies before attention take no longer than the products there and than attention, which
+    read more; nor does the activation take longer than the products that lead to it.
+    """
+    role = np.asarray(roles)
+    found = []
+    for (begin, end), (first, last) in zip(bounds, groups, strict=True):
+        time, own = times[begin:end], role[begin:end]
+        light = time[np.isin(own, LIGHT) & (np.arange(begin, end) < first)].max(initial=0)
+        products, gate_up = (int(time[own == name].sum()) for name in ("qkv", "gate_up"))
+        act = time[own == "activation"].max(initial=0) if gate_up else 0
+        found.append((light > products, light > times[first:last].sum(), act > gate_up))
+    share = np.mean(found, axis=0)
+    for at, why in enumerate(("the products there", "it")):
+        if share[at] > _HALF:
+            return f"kernels before attention that only seem to move numbers take longer than {why}"
+    return "activations take longer than the products before them" if share[2] > _HALF else ""
 
 
 def _slow(roles: Sequence[str], layers: Int64, times: Int64) -> str:
@@ -318,9 +326,9 @@ def _heads(parts: Sequence[str], products: int, ropes: int) -> str:
     rope = parts.index("rope")
     if norms and (norms[-1] > rope or set(LIGHT) & set(parts[norms[-1] : rope])):
         return "rope does not follow the norms of heads"
-    return (
-        "" if set(parts[rope : rope + ropes]) == {"rope"} else "the ropes of a layer do not follow each other"
-    )
+    if set(parts[rope : rope + ropes]) != {"rope"}:
+        return "the ropes of a layer do not follow each other"
+    return "copies come after rope" if set(LIGHT) & set(parts[rope:]) else ""
 
 
 def _longest_run(parts: Sequence[str]) -> int:

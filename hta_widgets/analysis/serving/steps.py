@@ -39,6 +39,7 @@ _COLUMNS = {
     "kv_tokens": "Int64",
     "emitted": "Int64",
     "start_ns": "Int64",
+    "until_ns": "Int64",
     "host_ns": "int64",
     "launch_ns": "Int64",
     "device_ns": "Int64",
@@ -46,6 +47,7 @@ _COLUMNS = {
     "other_ns": "Int64",
     "bubble_ns": "Int64",
     "period_ns": "Int64",
+    "recorded_ns": "Int64",
     "turn_ns": "Int64",
     "tokens_per_s": "float64",
     "host_frame": "str",
@@ -75,11 +77,13 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         verified), padded (requests that are computed, with those that fill up the captured graph, by what the
         engine or the shapes of the capture say), prompt_tokens (of tokens those of prompts), kv_tokens
         (lengths of all sequences, added up), emitted (new tokens of requests that decode) (Int64, NA where
-        the engine does not say), start_ns (Int64, ns: the first device work), host_ns (int64, ns: the
+        the engine does not say), start_ns, until_ns (Int64, ns: its first device work and that of the next
+        step, of the last one where its own ends), host_ns (int64, ns: the
         annotation), launch_ns (Int64, ns: from its begin to the first device work), device_ns (Int64, ns:
         first to last device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns
         (Int64, ns: until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns +
-        bubble_ns; NA for the last step), turn_ns (Int64, ns: until the next step that is no draft; NA for
+        bubble_ns; NA for the last step), recorded_ns (Int64, ns: of the period what is recorded, of the last
+        step device_ns), turn_ns (Int64, ns: until the next step that is no draft; NA for
         drafts), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN
         where unknown), host_frame (str: the narrowest Python function that is open in half of the bubble or
         more), host_call (str: the operator or call of the runtime that is open longest in it). Where little
@@ -94,9 +98,17 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frames = []
     for rank, rank_trace in server_ranks(trace, scope):
         steps = steps_of(rank_trace)
+        ends = steps["start_ns"] + steps["device_ns"]
+        recorded = steps["period_ns"].fillna(steps["device_ns"])
         padded = steps["padded"].fillna(computed_requests(rank_trace))
         steps = steps.assign(
-            rank=rank, padded=padded, **_rates(steps), **_hosts(rank_trace), **_by_phase(steps)
+            rank=rank,
+            padded=padded,
+            until_ns=steps["next_ns"].fillna(ends),
+            recorded_ns=recorded,
+            **_rates(steps),
+            **_hosts(rank_trace),
+            **_by_phase(steps),
         )
         frames.append(in_scope(steps, scope))
     return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
@@ -204,8 +216,9 @@ ANALYSIS = Analysis(
             Series("other_ns", "Other work", "memory"),
             Series("bubble_ns", "Bubble", "idle"),
         ),
-        "period_ns",
+        "recorded_ns",
         label=("rank", "iteration"),
+        window=("start_ns", "until_ns"),
     ),
     requires=("steps of a server",),
 )

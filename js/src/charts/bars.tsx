@@ -1,4 +1,4 @@
-// Stacked horizontal bars, one per rank, all of the same whole so that lengths compare.
+// Stacked horizontal bars, one per rank or stretch of time, all of the same whole so that lengths compare.
 
 import { duration, exact, percent, timeUnit } from "../format";
 import { Axis } from "./axis";
@@ -10,7 +10,7 @@ import { fitted, labelWidth, Mark } from "./mark";
 import { max, ticks as roundTicks } from "./numbers";
 import { Plot } from "./plot";
 import { linear } from "./scale";
-import { pickRank } from "./select";
+import { pickRank, pickWindow } from "./select";
 
 const ROW = 20;
 const BAR = 14;
@@ -28,6 +28,9 @@ export function Bars({ marks, chart, legend, width, selecting }: ChartProps<Stac
   const steps = [...marks.numbers("iteration")];
   const labels = marks.texts("label");
   const wholes = marks.numbers(chart.whole);
+  const [starts, ends] = [marks.numbers("start"), marks.numbers("end")];
+  const now = selecting.window.value;
+  const isNow = (row: number) => now !== null && starts[row] === now[0] && ends[row] === now[1];
   const left = labelWidth(labels, width * 0.4);
   // of many ranks some have bars, and all are in the strips
   const strips = legend.map((text): Strip => JSON.parse(text));
@@ -73,27 +76,32 @@ export function Bars({ marks, chart, legend, width, selecting }: ChartProps<Stac
             const share = (value: number) => (whole ? percent((100 * value) / whole) : "no time");
             let start = 0;
             const parts = used.map((part) => {
-              const value = marks.numbers(part.column)[row] ?? 0;
+              const value = marks.numbers(part.column)[row] || 0; // unknown: not drawn
               const from = start;
               start += value;
               return { part, value, from };
             });
             const text = parts.map(({ part, value }) => `${part.label} ${duration(value)} (${share(value)})`);
-            const chosen = rank !== undefined && selecting.ranks.value.includes(rank);
+            const [begin, end] = [starts[row] ?? Number.NaN, ends[row] ?? Number.NaN];
+            const timed = begin < end;
+            const chosen = timed ? isNow(row) : rank !== undefined && selecting.ranks.value.includes(rank);
+            const any = timed ? drawn.some(isNow) : selecting.ranks.value.length > 0;
+            const invites = rank === undefined ? "" : ` Select this ${timed ? "stretch of time" : "rank"}.`;
             const place = rank === undefined ? label : label.replace(/^r/, "R");
             const at = (ns: number) => left + x(ns / unit.scale);
             return (
               <Mark
                 key={label}
-                label={`${place}: ${text.join(", ") || "no time"}.${rank === undefined ? "" : " Select this rank."}`}
+                label={`${place}: ${text.join(", ") || "no time"}.${invites}`}
                 transform={`translate(0 ${line * ROW})`}
                 first={line === 0}
-                dim={rank !== undefined && selecting.ranks.value.length > 0 && !chosen}
+                dim={rank !== undefined && any && !chosen}
                 pressed={chosen}
                 onPick={
                   rank === undefined
                     ? null
                     : (event) => {
+                        if (timed) return pickWindow(selecting, begin, end);
                         pickRank(selecting, all, rank, event);
                         if (steps.length && chosen) selecting.iterations.value = [];
                       }

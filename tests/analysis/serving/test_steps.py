@@ -248,6 +248,8 @@ def test_one_step_does_not_say_when_the_next_one_begins(tmp_path: Path) -> None:
     trace = server.open(tmp_path)
     frame, row = serving_steps(trace), serving_phases(trace).iloc[0]
     assert frame["period_ns"].isna().all()
+    assert frame["recorded_ns"].tolist() == [server.ends[0] - server.starts[0]], "a bar all the same"
+    assert (frame["until_ns"] - frame["start_ns"]).equals(frame["recorded_ns"])
     assert "how soon the next one follows is not recorded" in steps.sentence(frame)
     assert not row["follows"]
     assert row["tpot_ns"] == server.ends[0] - server.starts[0]
@@ -331,15 +333,18 @@ def test_a_recorded_server_that_waits_between_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "device_us", "idle_pct", "rate", "kv"),
+    ("name", "host_us", "device_us", "idle_pct", "rate", "kv"),
     [
-        ("tracelens/inference/vllm_decode_full", 10_743, 0.24, 2_979, 55_086),
-        ("tracelens/inference/sglang_decode", 10_367, 6.49, 3_087, 32_785),
+        ("tracelens/inference/vllm_decode_full", 2_409, 10_743, 0.24, 2_979, 55_086),
+        ("tracelens/inference/sglang_decode", None, 10_367, 6.49, 3_087, 32_785),
     ],
 )
-def test_recorded_decode_steps(name: str, device_us: int, idle_pct: float, rate: int, kv: int) -> None:
+def test_recorded_decode_steps(
+    name: str, host_us: int | None, device_us: int, idle_pct: float, rate: int, kv: int
+) -> None:
     trace = Trace.open(shared_trace(name))
     step, row = serving_steps(trace).iloc[0], serving_phases(trace).iloc[0]
+    assert host_us is None or step["host_ns"] == pytest.approx(1000 * host_us, rel=0.01)
     assert step["device_ns"] == pytest.approx(1000 * device_us, rel=0.01)
     assert 100 * (1 - step["busy_ns"] / step["device_ns"]) == pytest.approx(idle_pct, rel=0.02)
     assert row["tokens_per_s"] == pytest.approx(rate, rel=0.01)
