@@ -49,6 +49,11 @@ ANSWERED = """(kinds) => {
     && !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]');
 }"""
 
+# Below JupyterLab's bars and, of a part of an explorer, below the line that stays in sight.
+IN_SIGHT = """(element) => element.scrollIntoView({
+  block: element.offsetHeight > window.innerHeight / 2 ? 'start' : 'center',
+})"""
+
 AT_REST = "() => !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]')"
 
 
@@ -129,7 +134,7 @@ class Camera:
 
     def take(self, what: Locator, path: Path, tallest: float = HEIGHT) -> None:
         """Write a picture of one element, of at most this height in CSS pixels."""
-        what.evaluate("(element) => element.scrollIntoView({ block: 'start' })")  # below JupyterLab's bars
+        what.evaluate(IN_SIGHT)
         box = what.bounding_box()
         assert box is not None, f"{path.stem} is not visible"
         clip = {**box, "height": min(box["height"], tallest), "scale": 1}

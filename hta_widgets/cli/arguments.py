@@ -251,7 +251,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     _add_behaviour(command)
 
     what = "what a memory snapshot of PyTorch holds, who requested it, and why memory ran out"
-    command = commands.add_parser("memory", help=what, description=f"Tell {what}.")
+    command = commands.add_parser("memory", help=what, description=f"Print {what}.")
     command.add_argument("paths", metavar="PATH", nargs=1, help="a file of torch.cuda.memory._dump_snapshot")
     command.add_argument(
         "--by",
@@ -278,7 +278,7 @@ def _command(
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=what,
-        description=f"Tell {what}." if name != "report" else f"Write {what}.",
+        description=f"Print {what}." if name != "report" else f"Write {what}.",
         epilog="exit codes:\n" + codes_in_words(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

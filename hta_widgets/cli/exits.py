@@ -28,9 +28,9 @@ _WORDS = {
     Exit.UNREADABLE: "the trace cannot be read",
     Exit.MISSING: "the trace lacks what the question needs",
     Exit.UNWRITTEN: "the output cannot be written",
-    Exit.INTERNAL: "a defect of hta-widgets",
+    Exit.INTERNAL: "a bug in hta-widgets",
     Exit.INTERRUPTED: "interrupted",
-    Exit.PIPE: "the reader of the output went away",
+    Exit.PIPE: "the output pipe was closed",
 }
 
 

@@ -72,7 +72,7 @@ class MemorySnapshot:
                 raise TraceFormatError(name, error.reason, error.offset) from None
             tables = tables_of(graph)
         if tables is None:
-            raise ForeignFileError(name, "a pickle, but no memory snapshot: it has no segments", None)
+            raise ForeignFileError(name, "a pickle, but not a memory snapshot: it has no segments", None)
         return cls(name, tables)
 
     def __repr__(self) -> str:

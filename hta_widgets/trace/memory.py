@@ -50,7 +50,7 @@ def parse_bytes(amount: float | str) -> int:
         return int(float(found[1]) * (1024 if found[3] else 1000) ** _POWERS[found[2].lower()])
     if not isinstance(amount, bool) and math.isfinite(amount):
         return int(amount)
-    raise ValueError("it is no number of bytes")
+    raise ValueError("it is not a number of bytes")
 
 
 def default_limit() -> int:

@@ -31,7 +31,7 @@ def why_no_limit(limit: float | str | None, cache: Cache, client: Any) -> str:
     except ValueError as error:
         return str(error)
     if is_too_small:
-        return "it is no number of bytes above 0"
+        return "it is not a number of bytes above 0"
     if client is not None:
         return "the columns lie on the client's workers, within the limits of Dask; leave out one of the two"
     if cache_folder(cache) is None:

@@ -208,7 +208,7 @@ class RankColumns:
         """
         kind = self._kind(column)
         if kind in ("text", "json"):
-            raise ValueError(f"column {column!r} holds text: ask argument_codes for it")
+            raise ValueError(f"column {column!r} holds text: use argument_codes")
         if kind == "float":
             return self._values(column, np.nan, np.dtype(np.float64))
         return self._values(column, NULL, np.dtype(np.int64))
@@ -246,7 +246,7 @@ class RankColumns:
             ValueError: there is no such column, or it holds numbers.
         """
         if self._kind(column) in ("int", "float"):
-            raise ValueError(f"column {column!r} holds numbers: ask argument for it")
+            raise ValueError(f"column {column!r} holds numbers: use argument")
         return self._values(column, -1, np.dtype(np.int32))
 
     def has_argument(self, column: str) -> bool:

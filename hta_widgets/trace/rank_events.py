@@ -117,7 +117,7 @@ class RankEvents:
         iterations: Path | None = None,
     ) -> None:
         if table is None and reload is None:
-            raise ValueError("events that are neither there nor to be had")
+            raise ValueError("either a table or a way to read it again is required")
         self.header, self.key, self.links, self.iterations = header, key, links, iterations
         self._table, self._slices, self._reload, self._memory = table, slices, reload, memory
         self._views: WeakSet[RankTrace] = WeakSet()

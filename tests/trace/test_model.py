@@ -59,9 +59,9 @@ def test_a_wrong_argument_says_what_there_is(tmp_path):
         rank.argument("streams")
     with pytest.raises(ValueError, match="no column 'shape'"):
         rank.argument_codes("shape")
-    with pytest.raises(ValueError, match="holds text: ask argument_codes"):
+    with pytest.raises(ValueError, match="holds text: use argument_codes"):
         rank.argument("dtype")
-    with pytest.raises(ValueError, match="holds numbers: ask argument"):
+    with pytest.raises(ValueError, match="holds numbers: use argument"):
         rank.argument_codes("stream")
 
 

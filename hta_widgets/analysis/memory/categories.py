@@ -59,7 +59,7 @@ def _records(path: Path) -> npt.NDArray[np.int64]:
     try:
         listed: Any = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
     except (ValueError, OSError, EOFError) as error:
-        raise TraceFormatError(path, f"no JSON: {error}") from error
+        raise TraceFormatError(path, f"not JSON: {error}") from error
     try:
         records = np.array(listed)
         sound = isinstance(listed, list) and (

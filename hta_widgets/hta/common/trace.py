@@ -384,5 +384,5 @@ def trace_event_timestamp_to_unixtime_ns(trace_event_ts_us: float, trace_metadat
 
 def _base_ns(metadata: MetaData) -> int:
     if metadata.get("baseTimeNanoseconds") is None:
-        raise KeyError("the file has no baseTimeNanoseconds: when its times are is not known")
+        raise KeyError("the file has no baseTimeNanoseconds, so the zero of its times is unknown")
     return int(metadata["baseTimeNanoseconds"])

@@ -32,9 +32,9 @@ def read_trace(file_path: str | Path) -> dict[str, Any]:
     try:
         document = json.loads(text, strict=False)
     except ValueError as error:
-        raise TraceFormatError(file_path, f"no JSON: {error}") from error
+        raise TraceFormatError(file_path, f"not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise TraceFormatError(file_path, "no JSON object")
+        raise TraceFormatError(file_path, "not a JSON object")
     return document
 
 

@@ -163,7 +163,7 @@ class RemoteFile:
         info = persistent(lambda: self.system.info(self.key), self.url, self.stopped)
         stated = {name: info[name] for name in _VALIDATORS if info.get(name)}
         if not stated:
-            raise ValueError("the server states no version of the file")
+            raise ValueError("the server gives no ETag or time for the file")
         return f"{info.get('size')} {stated}"
 
     def beside(self, name: str) -> RemoteFile:
@@ -223,7 +223,7 @@ class _Stream:
                 data: bytes = handle.read(_BLOCK) or b""
             except ValueError as error:
                 self._ranges = False  # the server sends whole files only
-                raise CutError("the server knows no range requests") from error
+                raise CutError("the server does not support range requests") from error
             size = _size(handle)
             if not data and size is not None and self._at < size:
                 raise CutError(f"the connection was cut after {self._at:,} of {size:,} bytes")
