@@ -23,8 +23,8 @@ _stderr = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # An environment variable and not a fixture: notebook kernels started by nbval and JupyterLab inherit it. So
-    # do workers of pytest-xdist, or each would read every recording, and judge it, for itself.
+    # An environment variable and not a fixture: notebook kernels started by nbval and JupyterLab inherit it.
+    # So do workers of pytest-xdist, or each would read every recording, and judge it, for itself.
     if not hasattr(config, "workerinput"):
         directory = tempfile.mkdtemp(prefix="hta_widgets-test-cache-")
         os.environ["HTA_WIDGETS_CACHE"] = directory

@@ -1,5 +1,5 @@
-"""What a newcomer follows through the code has a short way: from a path to the table of its events, from a click
-to its answer, from an event to the finding."""
+"""What a newcomer follows through the code has a short way: from a path to the table of its events, from a
+click to its answer, from an event to the finding."""
 
 from __future__ import annotations
 
