@@ -1,4 +1,4 @@
-"""Every test run has its own trace cache (the user's is neither read nor written), and an end.
+"""Every test run has a trace cache of its own, which its workers share, and an end. The user's is left alone.
 
 Pytest itself watches each test (`faulthandler_timeout` in pyproject.toml), up to where it fails; this watches
 what comes after: teardown, and the end of the process, which waits for threads.
@@ -24,9 +24,11 @@ _stderr = pytest.StashKey[int]()
 
 def pytest_configure(config: pytest.Config) -> None:
     # An environment variable and not a fixture: notebook kernels started by nbval and JupyterLab inherit it.
-    directory = tempfile.mkdtemp(prefix="hta_widgets-test-cache-")
-    os.environ["HTA_WIDGETS_CACHE"] = directory
-    config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+    # So do workers of pytest-xdist, or each would read every recording, and judge it, for itself.
+    if not hasattr(config, "workerinput"):
+        directory = tempfile.mkdtemp(prefix="hta_widgets-test-cache-")
+        os.environ["HTA_WIDGETS_CACHE"] = directory
+        config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
     config.stash[_stderr] = os.dup(2)  # what a test prints is caught, but not here
 
 

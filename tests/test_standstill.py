@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,24 +23,47 @@ def test_it(late):
 }
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-@pytest.mark.parametrize("where", WHERE)
-def test_a_run_that_stands_still_ends(tmp_path: Path, where: str, workers: tuple[str, ...]) -> None:
+WAYS = [(where, workers) for where in WHERE for workers in ((), ("-n", "1"))]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, bool], subprocess.Popen[str]]]:
+    """All of them at once: they mostly wait."""
+    started = {
+        (where, bool(workers)): run_that_stands_still(tmp_path_factory.mktemp(where), where, workers)
+        for where, workers in WAYS
+    }
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+def run_that_stands_still(folder: Path, where: str, workers: tuple[str, ...]) -> subprocess.Popen[str]:
     watch = (ROOT / "tests" / "conftest.py").read_text()
     assert "END_SECONDS = 120.0" in watch
-    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
-    (tmp_path / "pytest.ini").write_text(
+    (folder / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
+    (folder / "pytest.ini").write_text(
         "[pytest]\nfaulthandler_timeout = 2\nfaulthandler_exit_on_timeout = true\n"
     )
-    (tmp_path / "test_it.py").write_text(f"import threading\nimport pytest\n{WHERE[where]}\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert "Timeout (0:00:0" in done.stdout + done.stderr
-    assert "most recent call first" in done.stdout + done.stderr
+    (folder / "test_it.py").write_text(f"import threading\nimport pytest\n{WHERE[where]}\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, str(folder)]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "xdist"])
+@pytest.mark.parametrize("where", WHERE)
+def test_a_run_that_stands_still_ends(
+    runs: dict[tuple[str, bool], subprocess.Popen[str]], where: str, workers: bool
+) -> None:
+    done = runs[where, workers]
+    said, _ = done.communicate(timeout=400)
+    assert "Timeout (0:00:0" in said
+    assert "most recent call first" in said
     if not workers:
         assert done.returncode == 1
     elif where != "end":  # there pytest has its results already, and only the worker is ended
-        assert "crashed while running" in done.stdout
+        assert "crashed while running" in said
 
 
 def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
@@ -50,7 +74,7 @@ def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(10)\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
     done = subprocess.run(
-        [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=400
     )
     assert done.returncode == 0 and "2 passed" in done.stdout
     assert "Timeout" not in done.stdout + done.stderr

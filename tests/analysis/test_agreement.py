@@ -45,7 +45,7 @@ def simulated(seed=1, **fields):
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**31), st.integers(0, 60))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_noise_is_what_has_zero_in_its_interval_and_nothing_else(first, second, seed, shift):
     dice = np.random.default_rng(seed)
     found = difference(dice.normal(1_000, 20, (first, 12)), dice.normal(1_000 + shift, 20, (second, 12)))

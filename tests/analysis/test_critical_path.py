@@ -682,7 +682,7 @@ def test_many_windows_are_followed_back_once_and_made_into_one_table(tmp_path, m
     assert int(frame["dur_ns"].sum()) == 200 * 100_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     host=st.lists(
         st.tuples(times, st.integers(1, 3), st.sampled_from(["op", "launch", "sync"])),

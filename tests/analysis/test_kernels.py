@@ -288,7 +288,7 @@ def test_durations_agree_with_numpy(name):
 DURATIONS = st.lists(st.integers(0, 5) | st.integers(0, 2**53), min_size=1, max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(DURATIONS, min_size=1, max_size=4))
 def test_moments_are_exact(groups):
     """Of groups, and of groups merged in two steps."""

@@ -206,7 +206,7 @@ def test_windows_that_cut_a_collective_add_up():
 durations = st.lists(st.lists(st.integers(0, 10**9), min_size=2, max_size=5), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(durations)
 def test_what_is_waited_is_caused(each):
     rows = [

@@ -510,13 +510,13 @@ def test_a_slow_worker_is_waited_for_and_can_be_left(own_client: Any, tmp_path: 
         3,
     ]  # what must be compiled is
     slow = next(iter(own_client.scheduler_info()["workers"]))
-    own_client.run(slow_down, 8.0, workers=[slow])
+    own_client.run(slow_down, 3.0, workers=[slow])
     seen: list[float] = []
     trace = Trace.open(
         folder, client=own_client, cache=False, progress=lambda *_: seen.append(time.monotonic())
     )
     assert trace.ranks == [0, 1, 2, 3]
-    assert seen[-1] - seen[0] > 4.0
+    assert seen[-1] - seen[0] > 1.5
 
     own_client.run(slow_down, 60.0)
     ticket = Ticket()

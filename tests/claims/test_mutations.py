@@ -20,10 +20,10 @@ SMALL = [
     "inference_cuda_graphs",
     "recordings/transformer_gh200",
     "recordings/loader_t4_amp",
-    "recordings/cpu_ddp_slow_rank2",
 ]
 LARGE = {
-    "traces/hta/trace_diff/control/": ["first half"],
+    "recordings/cpu_ddp_slow_rank2": ["first half", "without calls", "unmarked"],
+    "traces/hta/trace_diff/control/": [],
     "traces/hta/ns_resolution_trace/": ["first half", "without shapes", "without stacks"],
 }
 CASES = [
@@ -31,7 +31,7 @@ CASES = [
     *((name, change) for name, few in LARGE.items() for change in (MUTATIONS if EVERY_CASE else few)),
 ]
 SLOWER = [
-    *(("ddp_4ranks", by) for by in (1.2, 1.5, 3.0)),
+    *(("ddp_4ranks", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.2, 3.0))),
     *(("gpt2_ddp", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.5,))),
     *(("recordings/three_experiments", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.2,))),
 ]

@@ -7,6 +7,7 @@ Every program must hold; a seeded sample runs by default (`HTA_WIDGETS_EVERY_LOO
 import itertools
 import os
 import random
+from dataclasses import astuple
 from pathlib import Path
 from typing import get_args
 
@@ -43,9 +44,17 @@ TELLING_PCT = 8.0
 def batches() -> list[list[Loop]]:
     chosen = EVERY
     if not os.environ.get("HTA_WIDGETS_EVERY_LOOP"):
-        seed, count = map(int, os.environ.get("HTA_WIDGETS_LOOPS", "36:1000").split(":"))
+        seed, count = map(int, os.environ.get("HTA_WIDGETS_LOOPS", "36:250").split(":"))
         chosen = random.Random(seed).sample(EVERY, count)
     return [chosen[first : first + BATCH] for first in range(0, len(chosen), BATCH)]
+
+
+def test_any_two_things_meet_in_the_sample() -> None:
+    def pairs(loops: list[Loop]) -> set[tuple[tuple[int, object], ...]]:
+        axes = [list(enumerate(astuple(loop))) for loop in loops]
+        return {pair for each in axes for pair in itertools.combinations(each, 2)}
+
+    assert pairs([loop for batch in batches() for loop in batch]) == pairs(EVERY)
 
 
 @pytest.mark.parametrize("loops", batches(), ids=lambda loops: f"from {EVERY.index(loops[0])}")

@@ -16,6 +16,17 @@ EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 # Asked everything, with their copies: a recording of HTA's own, and one by PyTorch of today.
 FULL = ("alexnet", "h100_bert")
 PART = 4
+# Of these HTA takes minutes, and as long as of all others together.
+LARGE = (
+    "mi300_resnet",
+    "mtia_inference",
+    "nccl_parser_config",
+    "ns_resolution_trace",
+    "resnet50",
+    "trace_diff_control",
+    "trace_diff_test",
+)
+PART_OF_LARGE = 12
 # What the checks of deviations read of HTA's answers, whatever they are asked about.
 READ_BY_CHECKS = {
     "trace_facts",
@@ -33,12 +44,13 @@ def left_out(job: str, number: int) -> list[str]:
     """The questions that the job of this number is not asked; each deviation is proven by its first job."""
     if EVERY_CASE or job.split("-")[0] in FULL:
         return []
+    part = PART_OF_LARGE if job.split("-")[0] in LARGE else PART
     first = [entry for entry in DEVIATIONS if entry.jobs.split()[0] == job]
     places = {question: at for at, question in enumerate(QUESTIONS)} | dict.fromkeys(TOGETHER, 0)
     asked = {
         question
         for question, at in places.items()
-        if (at + number) % PART == 0
+        if (at + number) % part == 0
         or question in READ_BY_CHECKS
         or any(entry.is_about(question) for entry in first)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sqlite3
 import tarfile
@@ -131,9 +132,10 @@ def test_layouts_of_frameworks(tmp_path: Path, number: int) -> None:
     judged(tmp_path, layout)
 
 
+# a thousand layouts with HTA_WIDGETS_EVERY_CASE, else three hundred
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_a_thousand_layouts(tmp_path: Path, part: int) -> None:
+@pytest.mark.parametrize("part", range(10 if os.environ.get("HTA_WIDGETS_EVERY_CASE") else 3))
+def test_hundreds_of_layouts(tmp_path: Path, part: int) -> None:
     for number, layout in enumerate(layouts(100, seed=2 + part)):
         judged(tmp_path / str(number), layout)
 

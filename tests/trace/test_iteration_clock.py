@@ -251,7 +251,7 @@ def own_busy(start: np.ndarray, end: np.ndarray) -> int:
     return covered
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 400), st.integers(0, 80), st.integers(7, 9)), max_size=25

@@ -51,13 +51,24 @@ def in_memory(trace: Trace) -> int:
     return sum(trace.rank(rank).events._table is not None for rank in trace.ranks)
 
 
+@pytest.fixture(scope="module")
+def whole(job: dict[int, Path]) -> Trace:
+    """The job in memory."""
+    trace = Trace.open(job)
+    for rank in trace.ranks:
+        assert trace.rank(rank).is_device.any()
+    assert in_memory(trace) == RANKS
+    return trace
+
+
+@pytest.fixture(scope="module")
+def limit(whole: Trace) -> int:
+    return limit_of(whole)
+
+
 @pytest.fixture
-def limited(job: dict[int, Path]) -> Trace:
-    whole = Trace.open(job)
-    for rank in whole.ranks:
-        assert whole.rank(rank).is_device.any()
-    assert in_memory(whole) == RANKS
-    return Trace.open(job, memory_limit=limit_of(whole))
+def limited(job: dict[int, Path], limit: int) -> Trace:
+    return Trace.open(job, memory_limit=limit)
 
 
 def answer(trace: Trace, kind: str, scope: Scope | None) -> Any:
@@ -68,8 +79,7 @@ def answer(trace: Trace, kind: str, scope: Scope | None) -> Any:
 
 
 @pytest.mark.parametrize("kind", ANALYSES)
-def test_every_analysis_answers_the_same(job: dict[int, Path], limited: Trace, kind: str) -> None:
-    whole = Trace.open(job)
+def test_every_analysis_answers_the_same(whole: Trace, limited: Trace, kind: str) -> None:
     start, end = whole.extent_ns
     steps = sorted(whole.iterations["iteration"].unique().tolist())
     for scope in (
@@ -155,8 +165,7 @@ def test_an_overview_short_of_memory_finds_the_health_that_is_kept(
     assert again.several_jobs == ""
 
 
-def test_frames_of_the_job_are_the_same(job: dict[int, Path], limited: Trace) -> None:
-    whole = Trace.open(job)
+def test_frames_of_the_job_are_the_same(whole: Trace, limited: Trace) -> None:
     pd.testing.assert_frame_equal(limited.events(), whole.events())
     pd.testing.assert_frame_equal(limited.iterations, whole.iterations)
     pd.testing.assert_frame_equal(limited.health, whole.health)

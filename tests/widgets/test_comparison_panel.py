@@ -155,7 +155,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(
     ROWS,
     st.sampled_from(["", "ADD", ".", "<", "  mm "]),

@@ -89,7 +89,7 @@ selections = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(selections, st.sampled_from(["", "dur_ns", "-dur_ns", "-name", "correlation"]), st.integers(0, 2000))
 def test_pages_are_slices_of_the_chosen_events(
     ddp: Trace, selection: Selection, sort: str, first: int

@@ -342,7 +342,7 @@ def test_traces_of_other_programs_are_named() -> None:
 def test_mutated_traces_never_crash() -> None:
     good = [pytorch(DOCUMENT), kineto(DOCUMENT)]
     read_again = 0
-    for seed in range(1500):
+    for seed in range(500):
         dice = random.Random(seed)
         text = bytearray(dice.choice(good))
         for _ in range(dice.choice((1, 1, 2, 5))):
@@ -368,4 +368,4 @@ def test_mutated_traces_never_crash() -> None:
             rows, values = table.sparse(name)
             assert len(rows) == len(values) <= table.n
             assert (rows[1:] > rows[:-1]).all() and (rows < table.n).all()
-    assert read_again > 300
+    assert read_again > 100
