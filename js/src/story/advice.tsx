@@ -17,6 +17,8 @@ export interface AdviceProps {
   /** tries the change in "What if"; null where no replay makes it */
   attempt: ((finding: number) => void) | null;
   open(kind: string): void;
+  /** what is counted: a finding, or a change between runs */
+  noun?: string;
 }
 
 export function AdviceColumn(props: AdviceProps) {
@@ -61,6 +63,7 @@ function Finding({
   toggle,
   attempt,
   open,
+  noun = "Finding",
 }: AdviceProps & {
   advice: Advice;
   at: number;
@@ -72,7 +75,7 @@ function Finding({
     <>
       <div class="hta-bar hta-muted hta-advice-place">
         <span>
-          Finding {at + 1} of {story.advice.length}
+          {noun} {at + 1} of {story.advice.length}
         </span>
         <span class="hta-grow" />
         {many > 1 && (
@@ -176,7 +179,14 @@ function Copy({ text }: { text: string }) {
 }
 
 function asText({ title, label, what, why, todo, sure, wrong_if }: Advice): string {
-  return [`${title} (${label})`, ...what, ...why, `To do: ${todo}`, sure, wrong_if && `Wrong if: ${wrong_if}`]
+  return [
+    `${title} (${label})`,
+    ...what,
+    ...why,
+    todo && `To do: ${todo}`,
+    sure,
+    wrong_if && `Wrong if: ${wrong_if}`,
+  ]
     .filter(Boolean)
     .join("\n");
 }
