@@ -137,15 +137,15 @@ def run_story(
     top, _ = greatest_change(waterfall)
     other = str(top["run"]) if top is not None else list(runs)[1]
     of_parts = waterfall[(waterfall["run"] == other) & (waterfall["part"] != STEP)].set_index("part")
-    changes = {part: int(ns) for part, ns in of_parts["change_ns"].items()}
+    changes = {str(part): int(ns) for part, ns in of_parts["change_ns"].items()}
     found = [part for part in PARTS if abs(changes[part]) >= max(_LEAST * longest, 1)]
     found.sort(key=lambda part: -abs(changes[part]))
     found = found[:_MOST]
     shared = times[list(PARTS)].min()
-    bars = [_bar(str(run), times.loc[run], shared, found) for run in runs]
+    bars = [_bar(str(run), own, shared, found) for run, own in times.iterrows()]
+    rows = {str(part): row for part, row in of_parts.iterrows()}
     made = [
-        _change(runs, scope, of_parts.loc[part], (base, other), times[part], lines, changes[part])
-        for part in found
+        _change(runs, scope, rows[part], (base, other), times[part], lines, changes[part]) for part in found
     ]
     return RunStory(cause_of_change(changes), other, longest, bars, made)
 
