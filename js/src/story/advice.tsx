@@ -32,9 +32,10 @@ export function AdviceColumn(props: AdviceProps) {
   );
 }
 
-/** Where nothing is found, the largest kernels are what there is to look at. */
+/** Where nothing is found, the largest kernels are what there is to look at; operators where no device recorded any. */
 function Nothing({ story, open }: AdviceProps) {
   const checked = story.clean.length;
+  const ofHost = story.parts.some(({ lost_as }) => lost_as === "host");
   return (
     <>
       <h3>{checked ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
@@ -47,7 +48,11 @@ function Nothing({ story, open }: AdviceProps) {
         </p>
       ))}
       <div class="hta-advice-do">
-        <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
+        {ofHost ? (
+          <Button onClick={() => open("operators")}>Longest operators</Button>
+        ) : (
+          <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
+        )}
       </div>
     </>
   );
