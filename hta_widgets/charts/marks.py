@@ -96,7 +96,9 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
-    """Columns: label, short, value, count (of rows), time_class, names (JSON), [cumulative (%), note, rank, start, end]."""
+    """Columns: label, short, value, count (of rows), time_class, names (JSON), [cumulative (%), note, rank,
+    start, end].
+    """
     of_rows = combined(chart, frame)
     bars = of_rows.bars
     shown = frame.iloc[bars["first"].to_numpy()]

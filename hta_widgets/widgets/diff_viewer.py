@@ -178,7 +178,7 @@ class DiffViewer(Pictured, LoadingPart):
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
         parts = self._at_rest()
         panels = [part for area, part, _ in parts if area == "panel"]
-        told = next((part.content for area, part, _ in parts if area == "story"), {})
+        told: dict[str, Any] = next((part.content for area, part, _ in parts if area == "story"), {})
         return compared_picture(self.runs, self.selections, panels, self.headline, told)
 
     def _at_rest(self) -> list[tuple[str, Part, str]]:
