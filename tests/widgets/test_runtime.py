@@ -17,8 +17,8 @@ from hta_widgets.widgets.runtime import (
 NOTICES = 3 * 1024  # the licences of what is bundled
 # of it 6 kB for many ranks (to find, sort and group them, distributions, bands), 14 kB for steps side by
 # side, their comparison, and what is shared, 13 kB for the story: the bar with labels that do not overlap,
-# advice, its styles in both themes, and places that the timeline frames; 1 kB for keys that are held; 3 kB for
-# forced colors, names of buttons that differ, and cumulative shares
+# advice, its styles in both themes, and places that the timeline frames; 1 kB for keys that are held; 3 kB
+# for forced colors, names of buttons that differ, and cumulative shares
 BUDGET = 282 * 1024
 MORE_VIEWS = {
     # an explorer's views, those for many ranks among them, what stands in for a kernel, and 1 kB for long
