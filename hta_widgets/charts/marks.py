@@ -98,7 +98,9 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
-    """Columns: label, short, value, count (of rows), time_class, names (JSON), [note, rank, start, end]."""
+    """Columns: label, short, value, count (of rows), time_class, names (JSON), [cumulative (%), note, rank,
+    start, end].
+    """
     of_rows = combined(chart, frame)
     bars = of_rows.bars
     shown = frame.iloc[bars["first"].to_numpy()]
@@ -117,6 +119,9 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
         texts = frame.loc[wanted, chart.names].astype("str").groupby(of_rows.group[wanted])
         names = texts.agg(lambda own: json.dumps(_event_names(own, chart.no_event)))
         table["names"] = names.reindex(bars.index).to_numpy()
+    if chart.cumulative:
+        whole = float(frame[chart.value].sum())
+        table["cumulative"] = 100.0 * table["value"].cumsum() / whole if whole else 0.0
     if chart.note:
         table["note"] = shown[chart.note].astype("str").to_numpy()
     if "rank" in chart.label:

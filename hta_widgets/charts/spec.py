@@ -82,6 +82,7 @@ class Bars:
         ascending: the least value stands on top, for values of which a low one is bad.
         limit: the value of a full bar; default: the longest.
         measure: what the value is, in words.
+        cumulative: of a sum, the share of the whole that a bar and those above it make up stands beside it.
     """
 
     value: str
@@ -96,6 +97,7 @@ class Bars:
     ascending: bool = False
     limit: float | None = None
     measure: str = ""
+    cumulative: bool = False
 
     def __post_init__(self) -> None:
         if (self.combine == "mean") != bool(self.weight):

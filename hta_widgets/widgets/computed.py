@@ -29,7 +29,8 @@ class Computed(Part):
         """Open the comm, and begin to follow what the content depends on."""
         self._latest: Latest[Any] = Latest(self._deliver, self._fail)
         super()._bind(selection, traits)
-        self.observe(self._refresh, list(self._depends))
+        if self._depends:  # no names would mean all of them
+            self.observe(self._refresh, list(self._depends))
         self._refresh()
 
     def change_trace(self, trace: Trace) -> None:

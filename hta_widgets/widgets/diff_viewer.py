@@ -33,6 +33,7 @@ from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.reporting import diff_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.run_axes import RunAxes
+from hta_widgets.widgets.run_story import RunsStory
 from hta_widgets.widgets.runs import Selections, distinct, named, selections_of
 from hta_widgets.widgets.runtime import DIFF_BUNDLE
 from hta_widgets.widgets.selection import Selection
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # The timelines are below the panels that show what changed, and above those on the runs themselves.
-_AFTER_TIMELINES = ("training_strategy", "comparability")
+_AFTER_TIMELINES = ("run_table", "training_strategy", "comparability")
 _TIMELINE_PIXELS = {2: 280}
 _MANY_TIMELINES_PIXELS = 200
 
@@ -175,8 +176,10 @@ class DiffViewer(Pictured, LoadingPart):
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
-        panels = [part for area, part, _ in self._at_rest() if area == "panel"]
-        return compared_picture(self.runs, self.selections, panels, self.headline)
+        parts = self._at_rest()
+        panels = [part for area, part, _ in parts if area == "panel"]
+        told: dict[str, Any] = next((part.content for area, part, _ in parts if area == "story"), {})
+        return compared_picture(self.runs, self.selections, panels, self.headline, told)
 
     def _at_rest(self) -> list[tuple[str, Part, str]]:
         """The parts, once the traces are loaded and everything is computed."""
@@ -224,7 +227,8 @@ class DiffViewer(Pictured, LoadingPart):
             ]
             panels = [("panel", panel, kind) for kind, panel in self._panels.items()]
             above = [place for place in panels if place[2] not in _AFTER_TIMELINES]
-            self.parts = [*above, *timelines, *(place for place in panels if place not in above)]
+            story = ("story", RunsStory(traces, self.selections), "")
+            self.parts = [story, *above, *timelines, *(place for place in panels if place not in above)]
             self.runs = [{"name": run, "detail": describe(trace)} for run, trace in traces.items()]
             self.status, self.message, self.progress = "idle", "", None
             self._line_changed()

@@ -69,7 +69,7 @@ def event_content(facts: EventFacts) -> Content:
         ]),
         _section("Part of the model", _role_rows(facts)),
         _section("Python" if facts.python_of is None else "Python, of the forward operator",
-                 [("", _frame(frame)) for frame in facts.python]),
+                 _frames(facts.python)),
         _section("Other ranks", [
             (f"Rank {peer.event.rank}",
              [_link(peer.event, duration(peer.event.dur_ns)), f" starts {_later(peer.later_ns)}"])
@@ -219,6 +219,12 @@ def _several(events: Several) -> list[Piece]:
     for event in events.first[:_SHOWN]:
         pieces += [_link(event), " "]
     return pieces
+
+
+def _frames(frames: Sequence[Frame]) -> list[tuple[str, list[Piece]]]:
+    """A row each; the innermost function of the user's own code is marked."""
+    own = next((at for at, frame in enumerate(frames) if frame.is_own), -1)
+    return [("Your code" if at == own else "", _frame(frame)) for at, frame in enumerate(frames)]
 
 
 def _frame(frame: Frame) -> list[Piece]:

@@ -100,6 +100,7 @@ def compared_picture(
     selections: Mapping[str, Selection],
     panels: Sequence[ComparisonPanel],
     headline: str,
+    story: Mapping[str, Any],
 ) -> Picture:
     """The picture of runs side by side, once their panels have settled.
 
@@ -108,16 +109,17 @@ def compared_picture(
         selections: of each run.
         panels: in the order in which they are shown.
         headline: the greatest change of a step; "" where there is none.
+        story: what the steps consist of, as `RunsStory.content`; {} where they cannot be compared.
     """
     base, *others = (run["name"] for run in runs)
     selected = {run: words(selection) for run, selection in selections.items()}
     selections_text = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
     return Picture(
         title=headline or f"{', '.join(others)} compared with {base}",
-        facts=[(run["detail"], run["name"]) for run in runs],
+        facts=[(f"{_letter(at)} · {run['detail']}", run["name"]) for at, run in enumerate(runs)],
         selected="; ".join(selections_text) or "the whole of each run",
         overview=None,
-        answers=[_difference(panel) for panel in panels],
+        answers=[*_steps(story), *(_difference(panel) for panel in panels)],
         origin=origin("viewer"),
     )
 
@@ -141,6 +143,29 @@ def words(selection: Selection) -> str:
     if selection.query.strip():
         clauses.append(f"search “{selection.query.strip()}”")
     return "; ".join(clauses) or _ALL
+
+
+def _steps(story: Mapping[str, Any]) -> list[PanelPicture]:
+    """A bar for the mean step of each run, on one scale."""
+    if not story:
+        return []
+    bars = [
+        Bar(_letter(at), _by_class(run["pieces"]), duration(run["ns"]))
+        for at, run in enumerate(story["runs"])
+    ]
+    return [PanelPicture("Mean step of each run", story["cause"], bars=bars)]
+
+
+def _letter(run: int) -> str:
+    """What a run is called where its name is too long, as in js/src/runs.tsx."""
+    return chr(ord("A") + run % 26)
+
+
+def _by_class(pieces: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, float]]:
+    spent = dict.fromkeys(("compute", "communication", "memory", "idle"), 0)
+    for piece in pieces:
+        spent[piece["lost_as"]] += piece["ns"]
+    return [(_NAMES.get(name, name), name, float(ns)) for name, ns in spent.items()]
 
 
 def _difference(panel: ComparisonPanel) -> PanelPicture:

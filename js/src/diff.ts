@@ -4,8 +4,9 @@
 import comparisons from "./comparisons.css";
 import { mounting } from "./mount";
 import { diff } from "./views/diff";
+import { runStory } from "./views/run_story";
 
-export const views = { diff };
+export const views = { diff, run_story: runStory };
 
 export const mount = mounting(views, comparisons, "comparisons");
 

@@ -24,7 +24,14 @@ export interface Item {
 const DONE_MS = 1500;
 const FAILED_MS = 8000;
 
-export function Menu({ label, items }: { label: string; items: readonly Item[] }) {
+export interface MenuProps {
+  label: string;
+  /** what the actions are of, where a page has several such menus */
+  of?: string;
+  items: readonly Item[];
+}
+
+export function Menu({ label, of, items }: MenuProps) {
   const open = useMemo(() => signal(false), []);
   const status = useMemo(() => signal<TaskStatus>({}), []);
   const running = useMemo(() => signal<AbortController | null>(null), []);
@@ -63,6 +70,7 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
         <Button
           aria-haspopup="menu"
           aria-expanded={open.value}
+          aria-label={of && `${of}: ${status.value.now || label}`}
           onClick={() => {
             open.value = !open.value;
           }}
@@ -76,7 +84,7 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
         </p>
       )}
       {open.value && (
-        <div role="menu" aria-label={label}>
+        <div role="menu" aria-label={of ? `${of}: ${label}` : label}>
           {items.map((item) => (
             <Button
               key={item.label}

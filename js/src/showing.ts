@@ -46,12 +46,36 @@ interface Before {
   scrolled: [Element, number];
 }
 
-export class Showing {
+/** Frames places of a timeline, and goes back to what was visible before. */
+export class Framing {
   /** the timeline on display, once it is built */
   timeline: Timeline | undefined;
+  #before: View | undefined;
+
+  constructor(
+    /** what comes into view with a place */
+    private readonly stage: () => Element | null,
+  ) {}
+
+  /** Frame a place: it takes half of the view, with as much on both sides. */
+  mark(mark: Mark | null): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    if (!mark) {
+      timeline.mark(null, []);
+      if (this.#before) timeline.look(this.#before);
+      this.#before = undefined;
+      return;
+    }
+    this.#before ??= timeline.view;
+    timeline.mark(mark, mark.ranks);
+    timeline.look(frameAround(mark.span[0], mark.span[1], AROUND, timeline.bounds));
+    this.stage()?.scrollIntoView({ block: "nearest" });
+  }
+}
+
+export class Showing extends Framing {
   #before: Before | undefined;
-  /** what was visible before places were framed */
-  #unmarked: View | undefined;
 
   constructor(
     private readonly el: HTMLElement,
@@ -59,7 +83,9 @@ export class Showing {
     // biome-ignore lint/suspicious/noExplicitAny: each trait has a type of its own
     private readonly traits: Readonly<Record<string, Signal<any>>>,
     private readonly panels: Signal<string[]>,
-  ) {}
+  ) {
+    super(() => el.querySelector(".hta-stage"));
+  }
 
   /** Select what the evidence is about, zoom to it, light it up, and open its panel first of all. */
   show(evidence: Evidence): void {
@@ -81,22 +107,6 @@ export class Showing {
     timeline.look(frameAround(start, end, MARGIN, timeline.bounds));
     timeline.flash([start, end]);
     this.el.querySelector('[data-area="timeline"]')?.scrollIntoView({ block: "start" });
-  }
-
-  /** Frame a place: it takes half of the view, with as much on both sides. */
-  mark(mark: Mark | null): void {
-    const { timeline } = this;
-    if (!timeline) return;
-    if (!mark) {
-      timeline.mark(null, []);
-      if (this.#unmarked) timeline.look(this.#unmarked);
-      this.#unmarked = undefined;
-      return;
-    }
-    this.#unmarked ??= timeline.view;
-    timeline.mark(mark, mark.ranks);
-    timeline.look(frameAround(mark.span[0], mark.span[1], AROUND, timeline.bounds));
-    this.el.querySelector(".hta-stage")?.scrollIntoView({ block: "nearest" });
   }
 
   /** Restore selection, panels, zoom and scroll position. */

@@ -11,13 +11,15 @@ const DARK = ["dark", "vscode-dark", "vscode-high-contrast"];
 /** Keep the element's `data-theme`, which selects the colours of theme.css, in step with the page. */
 export function followTheme(el: HTMLElement, signal: AbortSignal): void {
   const system = matchMedia("(prefers-color-scheme: dark)");
+  const forced = matchMedia("(forced-colors: active)");
   const update = () => {
-    el.dataset.theme = (pageIsDark() ?? system.matches) ? "dark" : "light";
+    // forced colors are light or dark as the system is, whatever the page is marked as
+    el.dataset.theme = ((forced.matches ? undefined : pageIsDark()) ?? system.matches) ? "dark" : "light";
   };
   const page = new MutationObserver(update);
   for (const place of [document.documentElement, document.body])
     page.observe(place, { attributeFilter: ATTRIBUTES });
-  system.addEventListener("change", update, { signal });
+  for (const media of [system, forced]) media.addEventListener("change", update, { signal });
   onAbort(signal, () => page.disconnect());
   update();
 }

@@ -14,7 +14,12 @@ import { drawn, wire } from "./support";
 const NONE = Number.NaN;
 
 /** What `analysis.job_ranks` says of ranks of which one is slow. */
-function tableOf(count: number, slow: number, places: (rank: number) => [number, number, number]) {
+function tableOf(
+  count: number,
+  slow: number,
+  places: (rank: number) => [number, number, number],
+  usual = -5,
+) {
   const ranks = Array.from({ length: count }, (_, rank) => rank);
   const of = (value: (rank: number) => number) => ranks.map(value);
   return wire({
@@ -23,11 +28,12 @@ function tableOf(count: number, slow: number, places: (rank: number) => [number,
     replica: of((rank) => places(rank)[1]),
     node: of((rank) => places(rank)[2]),
     iterations: of(() => 2),
+    window_ns: of(() => 4000),
     compute_ns: of((rank) => (rank === slow ? 2000 : 1000)),
     waiting_ns: of((rank) => (rank === slow ? 0 : 1000)),
     caused_ns: of((rank) => (rank === slow ? 1000 * (count - 1) : 0)),
     idle_ns: of((rank) => 10 * rank),
-    cost_ns: of((rank) => (rank === slow ? 400 : -5)),
+    cost_ns: of((rank) => (rank === slow ? 400 : usual)),
     culprit: of((rank) => (rank === slow ? 1 : 0)),
     cause: ranks.map((rank) => (rank === slow ? "more work" : "")),
   });
@@ -43,6 +49,8 @@ describe("ranks", () => {
     const [first, slow] = jobOf(2);
     expect(first?.values).toEqual({ cost: -5, compute: 500, waiting: 500, caused: 0, idle: 0 });
     expect(slow?.values.cost).toBe(400);
+    const [even] = ranksOf(tableOf(2, 1, nowhere, -0.1), labels(2));
+    expect(even?.values.cost).toBe(0); // of a step of 2,000 ns
     expect(slow?.culprit).toBe(true);
     expect(roleOf(slow as Rank)).toBe("");
     expect(roleOf({ ...(slow as Rank), stage: 1, replica: 3 })).toBe("stage 1, replica 3");

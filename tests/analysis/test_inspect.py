@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hta_widgets import Scope, Trace, analysis, edits, examples
-from hta_widgets.analysis.inspect.record import EventFacts, Replayed
+from hta_widgets.analysis.inspect.record import EventFacts, Frame, Replayed
 from hta_widgets.analysis.inspect.window import WINDOW_BY, WindowBy
 from hta_widgets.errors import MissingDataError
 from tests.analysis import kineto_file as kineto
@@ -171,6 +171,23 @@ def test_both_passes_know_each_other(gpt2: Job) -> None:
         again = gpt2.facts(last).backward
         with_number = [e for e in backward if e["args"]["Sequence number"] == number]
         assert sorted(places(again.first)) == sorted(e["at"] for e in with_number)
+
+
+@pytest.mark.parametrize(
+    ("file", "own"),
+    [
+        ("train.py", True),
+        ("/home/me/project/model.py", True),
+        ("torch/nn/modules/module.py", False),
+        ("/opt/lib/python3.11/site-packages/transformers/trainer.py", False),
+        ("/usr/lib/python3.11/threading.py", False),
+        ("threading.py", False),
+        ("project/threading.py", True),
+    ],
+)
+def test_which_code_is_the_users_own(file: str, own: bool) -> None:
+    assert Frame(f"{file}(12): step", file, 12, "step", None).is_own == own
+    assert not Frame("<built-in method run>", "", 0, "<built-in method run>", None).is_own
 
 
 def test_operator_module_and_python_line(gpt2: Job) -> None:

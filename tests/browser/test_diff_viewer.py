@@ -1,6 +1,7 @@
 """The comparison of runs in JupyterLab: its numbers, its table, its looks."""
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -33,8 +34,23 @@ def number(text: str) -> float:
     return float(text.replace(",", "").removesuffix(" ns"))
 
 
-def test_the_parts_of_a_step_add_up_to_its_change(lab: Lab) -> None:
-    viewer = open_viewer(lab)
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Iterator[Locator]:
+    """One viewer for the tests of it, which stand together: another notebook takes its place."""
+    yield open_viewer(lab)
+    lab.use_theme(dark=False)
+
+
+@pytest.fixture
+def viewer(lab: Lab, opened: Locator) -> Locator:
+    lab.kernel("setattr(viewer, 'line', None)")
+    lab.kernel("viewer._panels['diff'].set_state({'sort': [], 'search': '', 'only_significant': False})")
+    lab.expect_kernel("viewer.parts[0][1].shown, viewer._panels['diff'].status", (-1, "idle"))
+    expect(opened.locator(".hta-highlighted")).to_have_count(0)
+    return opened
+
+
+def test_the_parts_of_a_step_add_up_to_its_change(lab: Lab, viewer: Locator) -> None:
     expect(viewer.locator(".hta-runs > li")).to_contain_text(["gpt2_ddp", OTHER])
     chart = panel(viewer, "step_waterfall").locator("svg.hta-bars")
     expect(chart).to_be_visible(timeout=30_000)
@@ -52,12 +68,37 @@ def test_the_parts_of_a_step_add_up_to_its_change(lab: Lab) -> None:
     boxes: list[list[float]] = chart.locator(".hta-bar-row").evaluate_all(BOXES)
     for upper, lower in pairwise(boxes[:-1]):
         assert min(abs(a - b) for a in upper for b in lower) < 1.1, "it begins where the one above ends"
+    _has_a_bar_for_each_step_and_shows_where_they_differ(lab, viewer)
     lab.expect_no_errors()
     lab.shot("diff-viewer")
 
 
-def test_lines_are_sorted_searched_and_chosen(lab: Lab) -> None:
-    viewer = open_viewer(lab)
+def _has_a_bar_for_each_step_and_shows_where_they_differ(lab: Lab, viewer: Locator) -> None:
+    story = "viewer.parts[0][1]"
+    bars = viewer.locator(".hta-run-bars .hta-segments")
+    ends = bars.evaluate_all(
+        "bars => bars.map((bar) => [bar.lastElementChild.getBoundingClientRect().right"
+        " - bar.getBoundingClientRect().left, bar.clientWidth])"
+    )
+    lengths = json.loads(lab.kernel(f"[run['ns'] for run in {story}.content['runs']]"))
+    for (end, width), ns in zip(ends, lengths, strict=True):
+        assert abs(end - width * ns / max(lengths)) <= 4
+    lanes = viewer.locator(TIMELINE).first
+    change = viewer.get_by_role("button", name="Change 1: Exposed communication")
+    change.click()
+    place = json.loads(
+        lab.kernel(f"[{story}.content['changes'][0]['places'][0][at] for at in ('start_ns', 'end_ns')]")
+    )
+    expect(lanes).to_have_attribute("data-place", f"{place[0]} {place[1]}")
+    expect(lanes).to_be_in_viewport()
+    begin, last = map(float, (lanes.get_attribute("data-view") or "").split())
+    assert 0.3 <= (place[1] - place[0]) / (last - begin) <= 0.7
+    lab.page.keyboard.press("Escape")
+    expect(lanes).not_to_have_attribute("data-place", f"{place[0]} {place[1]}")
+    expect(change).to_be_focused()
+
+
+def test_lines_are_sorted_searched_and_chosen(lab: Lab, viewer: Locator) -> None:
     lines = panel(viewer, "diff")
     most_first = column(viewer, "line")
     heading = lines.locator("th[title=change_ns]")
@@ -106,24 +147,7 @@ def test_lines_are_sorted_searched_and_chosen(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_three_runs(lab: Lab) -> None:
-    """Each run after the first has parts that add up, rows in the table, and a timeline that follows."""
-    names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_shard_grad_op")
-    viewer = open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
-    expect(panel(viewer, "step_waterfall").locator("text.hta-bar-head")).to_have_count(2)
-    rows = panel(viewer, "diff").locator("td[data-column=run]")
-    assert set(rows.evaluate_all("cells => cells.map((cell) => cell.title)")) == set(names[1:])
-    before = views(lab)
-    viewer.locator(TIMELINE).nth(2).focus()
-    for _ in range(4):
-        lab.page.keyboard.press("Shift+W")
-    moved(lab, lab.page, before)
-    lab.expect_no_errors()
-    tall_shot(lab, "diff-viewer-three")
-
-
-def test_help_and_what_is_lit_up(lab: Lab) -> None:
-    viewer = open_viewer(lab)
+def test_help_and_what_is_lit_up(lab: Lab, viewer: Locator) -> None:
     row = panel(viewer, "diff").locator("tbody tr", has_text="AllGather")
     row.click()
     lit = viewer.locator(".hta-highlighted")
@@ -140,6 +164,30 @@ def test_help_and_what_is_lit_up(lab: Lab) -> None:
     expect(lit).to_have_count(0)
     lab.expect_kernel(f"viewer.line, viewer.selections[{OTHER!r}].names", (None, ()))
     lab.expect_no_errors()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_accessible_in_both_themes(lab: Lab, viewer: Locator, dark: bool) -> None:
+    lab.use_theme(dark=dark)
+    panel(viewer, "diff").locator("tbody tr").first.click()
+    assert not serious_violations(viewer)
+    tall_shot(lab, f"diff-viewer-{'dark' if dark else 'light'}")
+
+
+def test_three_runs(lab: Lab) -> None:
+    """Each run after the first has parts that add up, rows in the table, and a timeline that follows."""
+    names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_shard_grad_op")
+    viewer = open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
+    expect(panel(viewer, "step_waterfall").locator("text.hta-bar-head")).to_have_count(2)
+    rows = panel(viewer, "diff").locator("td[data-column=run]")
+    assert set(rows.evaluate_all("cells => cells.map((cell) => cell.title)")) == set(names[1:])
+    before = views(lab)
+    viewer.locator(TIMELINE).nth(2).focus()
+    for _ in range(4):
+        lab.page.keyboard.press("Shift+W")
+    moved(lab, lab.page, before)
+    lab.expect_no_errors()
+    tall_shot(lab, "diff-viewer-three")
 
 
 def test_long_names_and_markup_break_nothing(lab: Lab) -> None:
@@ -162,18 +210,6 @@ def test_long_names_and_markup_break_nothing(lab: Lab) -> None:
     tall_shot(lab, "diff-viewer-names")
     lab.page.set_viewport_size(size)
     lab.expect_no_errors()
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_accessible_in_both_themes(lab: Lab, dark: bool) -> None:
-    lab.use_theme(dark=dark)
-    try:
-        viewer = open_viewer(lab)
-        panel(viewer, "diff").locator("tbody tr").first.click()
-        assert not serious_violations(viewer)
-        tall_shot(lab, f"diff-viewer-{'dark' if dark else 'light'}")
-    finally:
-        lab.use_theme(dark=False)
 
 
 def test_real_traces(lab: Lab) -> None:

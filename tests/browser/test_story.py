@@ -183,14 +183,32 @@ def test_it_fits_narrow_pages(page: Page, tmp_path: Path, job: str, width: int) 
     explorer.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_forms_differ_in_grey(page: Page, tmp_path: Path, scheme: Any) -> None:
+COLOURS = """(timeline) => {
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [timeline.clientWidth, timeline.clientHeight];
+  const context = canvas.getContext('2d');
+  for (const layer of timeline.querySelectorAll('canvas'))
+    if (layer.width) context.drawImage(layer, 0, 0, canvas.width, canvas.height);
+  const pixels = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  const counts = new Map();
+  for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+  return [...counts.values()].filter((count) => count > 200).length;
+}"""
+LOOKS = "(element) => [getComputedStyle(element).backgroundColor, getComputedStyle(element).color]"
+
+
+@pytest.mark.parametrize(("scheme", "forced"), [("light", False), ("dark", False), ("dark", True)])
+def test_axe_finds_nothing_and_forms_differ_in_grey(
+    page: Page, tmp_path: Path, scheme: Any, forced: bool
+) -> None:
     page.set_viewport_size({"width": 1340, "height": 1000})
-    page.emulate_media(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme, forced_colors="active" if forced else "none")
     root, explorer = opened(page, tmp_path, "inference_cuda_graphs")
+    if forced:
+        _what_is_told_apart_by_colour_still_is(root)
     assert not serious_violations(root.locator(".hta-story"))
     assert not serious_violations(root.locator(".hta-advice"))
-    shot(page, f"story-{scheme}")
+    shot(page, f"story-{scheme}-forced" if forced else f"story-{scheme}")
     pictures = []
     for form in ("simulated", "bound", "unknown", "hidden"):
         page.evaluate(
@@ -200,8 +218,43 @@ def test_axe_finds_nothing_and_forms_differ_in_grey(page: Page, tmp_path: Path, 
         )
         pictures.append(root.locator("button.hta-seg").first.screenshot())
     assert len(set(pictures)) == 4
-    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="light", forced_colors="none")
     explorer.close()
+
+
+def _what_is_told_apart_by_colour_still_is(root: Locator) -> None:
+    """Classes on the timeline and in the bar, what is chosen, and what has the focus."""
+    lanes = root.locator(TIMELINE)
+    assert lanes.evaluate(COLOURS) >= 6, "background, text, and classes of work"
+    parts = root.locator(".hta-segments > .hta-part")
+    grounds = parts.evaluate_all(
+        "parts => parts.map(p => getComputedStyle(p).background + getComputedStyle(p).border)"
+    )
+    kinds = parts.evaluate_all(
+        "parts => parts.map(({ dataset: { form, class: of } }) => (form === 'rest' ? of : form))"
+    )
+    assert len(set(grounds)) == len(set(kinds)) >= 3
+    show = root.locator(".hta-advice").get_by_role("button", name="Show")
+    before, marked = show.evaluate(LOOKS), lanes.screenshot()
+    show.click()
+    back = root.locator(".hta-advice").get_by_role("button", name="Back")
+    ground, text = back.evaluate(LOOKS)
+    assert ground != before[0] and ground != text
+    assert lanes.screenshot() != marked
+    back.click()
+    rest = lanes.screenshot()
+    lanes.press("W")
+    assert lanes.evaluate("(el) => getComputedStyle(el).outlineStyle") != "none"
+    lanes.press("0")
+    box = lanes.bounding_box()
+    assert box
+    mouse = root.page.mouse
+    mouse.move(box["x"] + 300, box["y"] + 130)
+    mouse.down()
+    mouse.move(box["x"] + 500, box["y"] + 130, steps=4)
+    mouse.up()
+    mouse.move(0, 0)
+    assert lanes.screenshot() != rest
 
 
 def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, tmp_path: Path) -> None:

@@ -90,6 +90,17 @@ def test_bars_add_up_rows_of_a_label_and_count_what_is_left_out() -> None:
     assert drawn.left_out == 31 - 20  # k0 takes no time: it would be no bar
 
 
+def test_cumulative_bars_reach_the_share_of_all_rows_also_of_those_left_out(ddp: Trace) -> None:
+    frame = ANALYSES["kernel_breakdown"].function(ddp)
+    found = marks(ANALYSES["kernel_breakdown"].chart, frame)
+    assert found.left_out
+    reached = found.table["cumulative"].to_numpy()
+    by_name = frame.groupby("name")["sum_ns"].sum().sort_values(ascending=False)
+    expected = (100 * by_name.cumsum() / by_name.sum()).to_numpy()[: len(reached)]
+    np.testing.assert_allclose(reached, expected)
+    assert reached[-1] < 100
+
+
 def test_bars_of_windows_are_single_rows() -> None:
     frame = pd.DataFrame({"rank": [0, 0, 1], "start_ns": [0, 10, 0], "end_ns": [5, 19, 7]})
     frame["dur_ns"] = frame["end_ns"] - frame["start_ns"]

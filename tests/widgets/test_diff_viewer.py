@@ -59,11 +59,29 @@ def test_the_headline_is_the_change_of_a_step(viewer: DiffViewer, until: Until) 
     assert viewer.headline == ""
 
 
+def test_the_story_is_of_what_is_selected_in_each_run(
+    viewer: DiffViewer, pair: dict[str, Trace], until: Until
+) -> None:
+    """Its bars are the steps of `step_waterfall`, and it settles: what it shows asks for nothing anew."""
+    story = viewer.parts[0][1]
+    for ranks in ((), (1,)):
+        viewer.selections["two"].ranks = ranks
+        until(lambda: at_rest(viewer))
+        frame = viewer.frame("step_waterfall")
+        steps = frame[frame["part"] == "step"].set_index("run")["time_ns"].to_dict()
+        bars = story.content["runs"]
+        assert {bar["name"]: bar["ns"] for bar in bars} == steps
+        assert all(sum(piece["ns"] for piece in bar["pieces"]) == bar["ns"] for bar in bars)
+        assert story.content["longest_ns"] == max(steps.values())
+    assert story.content["cause"] in viewer.snapshot().to_svg()
+
+
 def test_every_comparison_has_its_panel_and_every_run_its_timeline(viewer: DiffViewer) -> None:
     state = viewer.get_state()
     assert state["_view"] == "diff"
     areas = [(area, kind) for area, _, kind in state["parts"]]
-    assert [kind for area, kind in areas if area == "panel"] == list(COMPARISONS)
+    assert sorted(kind for area, kind in areas if area == "panel") == sorted(COMPARISONS)
+    assert areas[0] == ("story", "")
     assert [kind for area, kind in areas if area == "timeline"] == ["one", "two"]
     assert all(reference.startswith("anywidget:") for _, reference, _ in state["parts"])
     assert [run["name"] for run in viewer.runs] == ["one", "two"]
@@ -198,7 +216,8 @@ def test_the_picture_tells_what_the_panels_do(viewer: DiffViewer) -> None:
     shown = {answer.title: answer for answer in picture.answers}
     panels = {panel.title: panel for area, panel, _ in viewer.parts if area == "panel"}
     assert {title: answer.sentence for title, answer in shown.items()} == {
-        title: panel.sentence for title, panel in panels.items()
+        "Mean step of each run": viewer.parts[0][1].content["cause"],
+        **{title: panel.sentence for title, panel in panels.items()},
     }
     (fall,) = shown[panel_of(viewer, "step_waterfall").title].falls
     frame = viewer.frame("step_waterfall")

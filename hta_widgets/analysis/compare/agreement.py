@@ -39,9 +39,14 @@ _PART_OF: Final = {
 }  # all other device work counts as compute (`device_time.busy`)
 
 
+def part_of(kind: str) -> str:
+    """The part of a step that device work of a kind belongs to."""
+    return _PART_OF.get(kind, BUSY[0])
+
+
 def parts_of(lines: Sequence[Line]) -> Int64:
     """int64 per line by kernel or collective: the place in `PARTS` of the part that its kind belongs to."""
-    return np.array([PARTS.index(_PART_OF.get(line.kind, BUSY[0])) for line in lines], np.int64)
+    return np.array([PARTS.index(part_of(line.kind)) for line in lines], np.int64)
 
 
 def judged(

@@ -114,15 +114,10 @@ def step_waterfall(
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `step_waterfall` in one sentence: the greatest change of a step, and its main parts."""
-    steps = frame[frame["part"] == STEP]
     base = frame["run"].iloc[0]
-    for verdict in (SIGNIFICANT, UNKNOWN, INCONCLUSIVE):
-        changed = steps[(steps["verdict"] == verdict) & (steps["change_ns"] != 0)]
-        if len(changed):
-            break
-    else:
+    top, verdict = greatest_change(frame)
+    if top is None:
         return f"No step time differs from {base} by more than the steps do among themselves."
-    top = changed.iloc[int(changed["change_ns"].abs().to_numpy().argmax())]
     own = frame[(frame["run"] == top["run"]) & (frame["part"] != STEP)]
     where = ""
     if "rank" in frame:
@@ -133,6 +128,16 @@ def sentence(frame: pd.DataFrame) -> str:
         f"A step of {top['run']}{where} is {duration(abs(top['change_ns']))} {longer} than of {base}{doubt}: "
         f"{_made_of(own, top)}."
     )
+
+
+def greatest_change(frame: pd.DataFrame) -> tuple[pd.Series | None, str]:
+    """The row of the step that changed most, among the surest changes, and its verdict; None if none did."""
+    steps = frame[frame["part"] == STEP]
+    for verdict in (SIGNIFICANT, UNKNOWN, INCONCLUSIVE):
+        changed = steps[(steps["verdict"] == verdict) & (steps["change_ns"] != 0)]
+        if len(changed):
+            return changed.iloc[int(changed["change_ns"].abs().to_numpy().argmax())], verdict
+    return None, ""
 
 
 def _made_of(parts: pd.DataFrame, whole: pd.Series) -> str:

@@ -13,6 +13,7 @@ from hta_widgets.charts.spec import Series
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
+    from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.device_time.busy import Busy
     from hta_widgets.trace.rank_trace import RankTrace
 
@@ -34,6 +35,13 @@ def split(rank_trace: RankTrace, work: Busy, filters: Scope, windows: Int64) -> 
 
     `work` is the busy time of the rank under the filters of streams and names, which alone count.
     """
-    idle = idle_causes(rank_trace, filters, CONSECUTIVE_KERNEL_DELAY_NS).causes
-    sets = (*(getattr(work, part) for part in BUSY), *(idle[cause] for cause in CAUSES))
+    sets = (when(part, rank_trace, work, filters) for part in PARTS)
     return np.stack([part.within_each(windows) for part in sets], axis=1)
+
+
+def when(part: str, rank_trace: RankTrace, work: Busy, filters: Scope) -> Intervals:
+    """The time that is in a part; arguments as of `split`."""
+    if part in BUSY:
+        busy: Intervals = getattr(work, part)
+        return busy
+    return idle_causes(rank_trace, filters, CONSECUTIVE_KERNEL_DELAY_NS).causes[part]

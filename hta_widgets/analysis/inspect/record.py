@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+_LIBRARY: Final = re.compile(r"(?:^|/)(?:torch|triton|site-packages|dist-packages|lib/python[\d.]+)/")
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,13 @@ class Frame:
     line: int
     function: str
     event: EventRef | None
+
+    @property
+    def is_own(self) -> bool:
+        """It is code of the user's: of a file that belongs to no package and not to Python itself."""
+        path = PurePosixPath(self.file)
+        of_python = len(path.parts) == 1 and path.stem in sys.stdlib_module_names
+        return self.line > 0 and not of_python and not _LIBRARY.search(self.file)
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,6 @@ ANALYSIS = Analysis(
     title="Which kernels take most device time",
     function=kernel_breakdown,
     sentence=sentence,
-    chart=Bars("sum_ns", ("name",), "event_class", names="name", measure="Device time"),
+    chart=Bars("sum_ns", ("name",), "event_class", names="name", measure="Device time", cumulative=True),
     requires=("device events",),
 )

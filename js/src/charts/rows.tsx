@@ -1,5 +1,6 @@
 // One horizontal bar per label, the longest first: what takes most, at a glance. Or the shortest, where low is bad.
 
+import { percent } from "../format";
 import type { ChartProps } from "./chart";
 import { fittedNames, labelWidth, Mark } from "./mark";
 import { max } from "./numbers";
@@ -26,6 +27,8 @@ export interface BarsChart {
   /** the value of a full bar */
   limit?: number | null;
   measure?: string;
+  /** marks tell the share of the whole that a bar and those above it make up, in % */
+  cumulative?: boolean;
 }
 
 const COMBINED = { sum: "sum", mean: "mean", max: "maximum" };
@@ -43,8 +46,9 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const { combine = "sum", ascending } = chart;
   const direction = ascending ? "lowest first" : "largest first";
   const name = Math.round(width * 0.4);
-  const notes = marks.texts("note");
-  const beside = chart.note ? labelWidth(notes, width * 0.2) : 0;
+  const reached = chart.cumulative ? [...marks.numbers("cumulative")] : [];
+  const notes = chart.cumulative ? reached.map((share) => percent(share)) : marks.texts("note");
+  const beside = chart.note || chart.cumulative ? labelWidth(notes, width * 0.2) : 0;
   const inner = Math.max(40, width - name - VALUE - beside - 16);
   const shown = fittedNames(marks.texts("short"), name - 12);
   const chosen = new Set(selecting.names.value);
@@ -86,6 +90,9 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
           {chart.note && `; at the right: ${inWords(chart.note)}`}
         </p>
       )}
+      {reached.length > 0 && (
+        <p class="hta-legend">Line, and at the right: the share of all that a bar and those above make up</p>
+      )}
       <Plot label={direction} width={name + inner + VALUE + beside + 16} height={labels.length * ROW}>
         {labels.map((label, row) => {
           const value = values[row] ?? 0;
@@ -94,7 +101,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
           return (
             <Mark
               key={label + row}
-              label={`${label}: ${unit(value).text(value)}${notes[row] ? `, ${notes[row]}` : ""}. ${picked?.[0] ?? ""}`}
+              label={`${label}: ${unit(value).text(value)}${notes[row] ? `, ${notes[row]}` : ""}${reached.length ? " with those above" : ""}. ${picked?.[0] ?? ""}`}
               transform={`translate(0 ${row * ROW})`}
               first={row === 0}
               pressed={picked?.[1]}
@@ -124,6 +131,14 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
             </Mark>
           );
         })}
+        {reached.length > 1 && (
+          <polyline
+            class="hta-cumulative"
+            points={reached
+              .map((share, row) => `${name + (inner * share) / 100},${row * ROW + ROW / 2}`)
+              .join(" ")}
+          />
+        )}
       </Plot>
     </>
   );

@@ -146,10 +146,18 @@ function Export({ expression, rpc, frozen }: Pick<BarProps, "expression" | "rpc"
   });
   return (
     <>
-      <Button onClick={copy} title={`Copy ${expression.value}`}>
+      <Button
+        onClick={copy}
+        title={`Copy ${expression.value}`}
+        aria-label={`Events: ${copied.value ? "Copied" : "Copy Python"}`}
+      >
         {copied.value ? "Copied" : "Copy Python"}
       </Button>
-      <Menu label="Export" items={[file("CSV", "csv"), ...(frozen ? [] : [file("Parquet", "parquet")])]} />
+      <Menu
+        label="Export"
+        of="Events"
+        items={[file("CSV", "csv"), ...(frozen ? [] : [file("Parquet", "parquet")])]}
+      />
     </>
   );
 }

@@ -19,6 +19,9 @@ export interface Rank {
   values: Readonly<Record<string, number>>;
 }
 
+/** A smaller share of a step costs nothing: the ideal time, a mean, differs by as much. */
+const LEAST_COST = 1e-4;
+
 export interface Measure {
   name: string;
   label: string;
@@ -87,7 +90,7 @@ const PLACES = [
 export function ranksOf(encoded: EncodedTable | null, labels: readonly string[]): Rank[] {
   const table = decode(encoded);
   const column = (name: string) => table.numbers(name);
-  const steps = column("iterations");
+  const [steps, times] = [column("iterations"), column("window_ns")];
   const [stage, replica, tensor, context, node, culprit] = [
     ...PLACES.map(([name]) => name),
     "node",
@@ -108,7 +111,10 @@ export function ranksOf(encoded: EncodedTable | null, labels: readonly string[])
     values: Object.fromEntries(
       columns.map(([{ name }, values]) => {
         const value = values[row] ?? Number.NaN;
-        return [name, name === "cost" ? value : value / Math.max(1, steps[row] ?? 1)];
+        const count = Math.max(1, steps[row] ?? 1);
+        if (name !== "cost") return [name, value / count];
+        const least = (LEAST_COST * (times[row] ?? 0)) / count;
+        return [name, Math.abs(value) < least ? 0 : value];
       }),
     ),
   }));

@@ -5,9 +5,10 @@ import comparisons from "../comparisons.css";
 import { mounting } from "../mount";
 import { breakdown } from "../views/breakdown";
 import { diff } from "../views/diff";
+import { runStory } from "../views/run_story";
 import { timeline } from "../views/timeline";
 import { openReport } from "./open";
 
-const views = { diff, breakdown, timeline };
+const views = { diff, run_story: runStory, breakdown, timeline };
 
 void openReport(document, { mount: mounting(views, comparisons), views });

@@ -17,6 +17,8 @@ export interface AdviceProps {
   /** tries the change in "What if"; null where no replay makes it */
   attempt: ((finding: number) => void) | null;
   open(kind: string): void;
+  /** what is counted: a finding, or a change between runs */
+  noun?: string;
 }
 
 export function AdviceColumn(props: AdviceProps) {
@@ -30,9 +32,10 @@ export function AdviceColumn(props: AdviceProps) {
   );
 }
 
-/** Where nothing is found, the largest kernels are what there is to look at. */
+/** Where nothing is found, the largest kernels are what there is to look at; operators where no device recorded any. */
 function Nothing({ story, open }: AdviceProps) {
   const checked = story.clean.length;
+  const ofHost = story.parts.some(({ lost_as }) => lost_as === "host");
   return (
     <>
       <h3>{checked ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
@@ -45,7 +48,11 @@ function Nothing({ story, open }: AdviceProps) {
         </p>
       ))}
       <div class="hta-advice-do">
-        <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
+        {ofHost ? (
+          <Button onClick={() => open("operators")}>Longest operators</Button>
+        ) : (
+          <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
+        )}
       </div>
     </>
   );
@@ -61,6 +68,7 @@ function Finding({
   toggle,
   attempt,
   open,
+  noun = "Finding",
 }: AdviceProps & {
   advice: Advice;
   at: number;
@@ -72,7 +80,7 @@ function Finding({
     <>
       <div class="hta-bar hta-muted hta-advice-place">
         <span>
-          Finding {at + 1} of {story.advice.length}
+          {noun} {at + 1} of {story.advice.length}
         </span>
         <span class="hta-grow" />
         {many > 1 && (
@@ -176,7 +184,14 @@ function Copy({ text }: { text: string }) {
 }
 
 function asText({ title, label, what, why, todo, sure, wrong_if }: Advice): string {
-  return [`${title} (${label})`, ...what, ...why, `To do: ${todo}`, sure, wrong_if && `Wrong if: ${wrong_if}`]
+  return [
+    `${title} (${label})`,
+    ...what,
+    ...why,
+    todo && `To do: ${todo}`,
+    sure,
+    wrong_if && `Wrong if: ${wrong_if}`,
+  ]
     .filter(Boolean)
     .join("\n");
 }

@@ -1,6 +1,15 @@
 // What Python tells of a scope (hta_widgets/analysis/findings/story.py), and the forms in which a saving is known.
 
-export type Form = "simulated" | "bound" | "unknown" | "hidden" | "memory" | "rest";
+export type Form =
+  | "simulated"
+  | "bound"
+  | "unknown"
+  | "hidden"
+  | "memory"
+  | "rest"
+  /** between runs: what differs beyond noise, and what may be noise */
+  | "differs"
+  | "doubtful";
 
 export interface Part {
   ns: number;

@@ -76,6 +76,7 @@ export function colourNames(eventClasses: readonly number[]): string[] {
 export function readPalette(el: HTMLElement, outline: Outline): Palette {
   // The browser resolves whatever a variable holds (names, light-dark(), another variable) to rgb().
   const probe = el.appendChild(element("span"));
+  probe.style.setProperty("forced-color-adjust", "none"); // else all colours are one
   const read = (name: string) => {
     probe.style.color = `var(--hta-${name})`;
     return getComputedStyle(probe).color;

@@ -167,10 +167,14 @@ export const breakdown: View = ({ model, el, signal }) => {
           <span class="hta-grow" />
           {shown && (
             <>
-              <Button onClick={copy} title={`Copy ${expression.value}`}>
+              <Button
+                onClick={copy}
+                title={`Copy ${expression.value}`}
+                aria-label={`${label}: ${copied.value ? "Copied" : "Copy Python"}`}
+              >
                 {copied.value ? "Copied" : "Copy Python"}
               </Button>
-              <Menu label="Export" items={items()} />
+              <Menu label="Export" of={label} items={items()} />
             </>
           )}
         </div>

@@ -6,15 +6,20 @@ import { Button } from "../button";
 import { bindHelp, comparison, openHelp } from "../help";
 import { Loading, loads, Notices } from "../loading";
 import { type Host, trait, type View } from "../model";
+import { OPEN } from "../notes";
 import { onAbort } from "../page";
+import { revealed } from "../reveal";
 import { type Run, RunName } from "../runs";
 import { draw } from "../shared";
+import { Framing, MARK } from "../showing";
 import { Slot } from "../slot";
 import { StateNotice } from "../state";
 import { announceView } from "../static_preview";
 import { type AnchorsLayout, decodeAnchors } from "../timeline/aligned";
-import { bindLock } from "../timeline/linking";
+import { BUILT, bindLock } from "../timeline/linking";
 import { Lock } from "../timeline/lock";
+import type { Timeline } from "../timeline/timeline";
+import type { RunMark } from "./run_story";
 
 /** Where a part goes, which widget it is, and which kind of panel, or whose timeline. */
 type Placed = [area: string, ref: string, kind: string];
@@ -48,6 +53,37 @@ export const diff: View = ({ model, el, signal, host }) => {
   const runOf = (from: Element) =>
     Number(from.closest<HTMLElement>(".hta-run-timeline")?.dataset.run ?? Number.NaN);
   bindLock(el, lock, runOf, signal);
+  const framed = new Map<string, Framing>();
+  el.addEventListener(
+    BUILT,
+    (event) => {
+      const target = event.target as Element;
+      const run = runs.value[runOf(target)];
+      if (!run) return;
+      const framing = new Framing(() => target.closest(".hta-run-timeline"));
+      framing.timeline = (event as CustomEvent<Timeline>).detail;
+      framed.set(run.name, framing);
+    },
+    { signal },
+  );
+  el.addEventListener(
+    MARK,
+    (event) => {
+      const mark = (event as CustomEvent<RunMark | null>).detail;
+      for (const [run, one] of framed) if (run !== mark?.run) one.mark(null);
+      if (mark) framed.get(mark.run)?.mark(mark);
+    },
+    { signal },
+  );
+  el.addEventListener(
+    OPEN,
+    (event) => {
+      const kind = (event as CustomEvent<string>).detail;
+      const panel = el.querySelector<HTMLElement>(`.hta-panel[data-kind="${kind}"]`);
+      if (panel) revealed(panel, signal);
+    },
+    { signal },
+  );
   const frozen = model.get("frozen") === true;
   const keys = comparison(frozen);
   bindHelp(el, signal, keys);
@@ -68,6 +104,7 @@ export const diff: View = ({ model, el, signal, host }) => {
       return placed.length > 0 && <Panels {...{ placed, host, signal }} />;
     };
     const timelines = parts.value.filter(([area]) => area === "timeline");
+    const told = parts.value.filter(([area]) => area === "story");
     return (
       <article class="hta-explorer hta-diff" aria-busy={status.value === "busy"}>
         <Loading {...loading} />
@@ -82,6 +119,9 @@ export const diff: View = ({ model, el, signal, host }) => {
           </ul>
         )}
         {headline.value && <h2 aria-live="polite">{headline.value}</h2>}
+        {told.map(([area, ref]) => (
+          <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
+        ))}
         <Notices {...loading} />
         {panels(0, first < 0 ? undefined : first)}
         {timelines.length > 0 && (

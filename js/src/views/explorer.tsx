@@ -206,6 +206,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
     <PanelSlot
       key={ref}
       {...{ ref_: ref, kind, host, signal }}
+      label={available.value.find((entry) => entry.kind === kind)?.label ?? kind}
       wide={available.value.some((entry) => entry.kind === kind && entry.wide)}
       reveal={kind === reveal}
       close={() => {
@@ -371,11 +372,12 @@ function ClockChoice({ clocks, clock }: { clocks: string[]; clock: Signal<string
 /** A panel with a way to close it. */
 function PanelSlot({
   kind,
+  label,
   wide,
   reveal,
   close,
   ...slot
-}: Omit<SlotProps, "area"> & { kind: string; wide: boolean; reveal: boolean; close(): void }) {
+}: Omit<SlotProps, "area"> & { kind: string; label: string; wide: boolean; reveal: boolean; close(): void }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (reveal && place.current) revealed(place.current, slot.signal);
@@ -383,7 +385,12 @@ function PanelSlot({
   return (
     <div ref={place} class="hta-panel" data-kind={kind} data-wide={wide}>
       <Slot area="panel" {...slot} />
-      <Button class="hta-quiet hta-close" aria-label="Close panel" title="Close panel" onClick={close}>
+      <Button
+        class="hta-quiet hta-close"
+        aria-label={`${label}: close panel`}
+        title="Close panel"
+        onClick={close}
+      >
         ×
       </Button>
     </div>

@@ -221,7 +221,7 @@ export const ranks: View = ({ model, el, signal }) => {
     return (
       <section class="hta-ranks" data-many={count > SOME}>
         <div class="hta-bar">
-          <h3>Ranks</h3>
+          <h3 title={message.value}>Ranks</h3>
           <PickerStatus count={count} selected={selected} />
           {count > SOME && (
             <>
@@ -250,7 +250,8 @@ export const ranks: View = ({ model, el, signal }) => {
           <span class="hta-grow" />
           {bars.size > 0 && <Legend series={series.value} />}
         </div>
-        <StateNotice status={status} message={message} />
+        {/* without device events ranks are still to be chosen from: the story says what is missing */}
+        {status.value !== "empty" && <StateNotice status={status} message={message} />}
         {all.length === 0 && count > 0 && <p class="hta-muted">No rank is called that.</p>}
         <Picker
           label="Ranks"
@@ -261,7 +262,7 @@ export const ranks: View = ({ model, el, signal }) => {
           {(rank) => (
             <>
               <span class="hta-rank-label">{labels.value.get(rank)}</span>
-              <span class="hta-split" style={{ background: looks.value.get(rank)?.bar }} />
+              {bars.size > 0 && <span class="hta-split" style={{ background: looks.value.get(rank)?.bar }} />}
             </>
           )}
         </Picker>
