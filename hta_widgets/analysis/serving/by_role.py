@@ -29,7 +29,7 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     capture=)`, or a capture trace beside the replay), or by structure: which kinds of kernels repeat around
     attention. Structure is refused unless as many writes to the cache as calls of attention, norms and
     products make up layers that repeat, in an order that models have; then the modules that launched or
-    captured a kernel count, if they were recorded. Light kernels whose place does not tell what they are for
+    captured a kernel count, if they were recorded. Light kernels whose place leaves open what they are for
     stay unknown.
 
     Args:
