@@ -162,7 +162,7 @@ def _would_take(rank_trace: RankTrace, lost: Int64) -> Int64:
         work = np.flatnonzero(rank_trace.is_device)
     if not len(work):
         return np.zeros(len(lost), np.int64)
-    issuer = rank_trace.issuer[work]
+    issuer = rank_trace.issuer[work].astype(np.int64)
     by = np.where(issuer >= 0, _operators(rank_trace, issuer), -1)
     wanted = _operators(rank_trace, lost)
     waits = rank_trace.event_class[work] == EventClass.COMMUNICATION
