@@ -11,9 +11,9 @@ from benchmarks.process import call
 from benchmarks.setup import Setup
 from tests.job.many_ranks import write_job
 
-RANKS = (32, 256)
+RANKS = (64, 256)
 SMALL = (8, 32)
-EXPONENT = 1.2  # n log n between these sizes
+EXPONENT = 1.1
 LEAST_S = 0.3
 
 

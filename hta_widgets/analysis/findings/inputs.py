@@ -17,10 +17,11 @@ from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.kept import stacked_ranks
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
-from hta_widgets.analysis.findings.judged_time import JudgedTime
+from hta_widgets.analysis.findings.judged_time import Asked, JudgedTime
 from hta_widgets.analysis.findings.pauses import Paused, paused
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
@@ -34,6 +35,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.accelerator import Accelerator
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
 
@@ -46,6 +48,9 @@ _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 _TELLING_STEPS = 3
 
 
+SplitsByRank = Callable[[Trace, Scope], pd.DataFrame]
+
+
 class Inputs(JudgedTime):
     """The answers about a job in the time that is judged; frames are those of the analyses of the same names.
 
@@ -54,7 +59,7 @@ class Inputs(JudgedTime):
 
     @cached_property
     def temporal(self) -> pd.DataFrame:
-        return _with_time(temporal_breakdown(self.trace, self.scope))
+        return _with_time(self.by_rank(temporal_breakdown))
 
     @cached_property
     def judged_ns(self) -> dict[int, int]:
@@ -77,7 +82,7 @@ class Inputs(JudgedTime):
     @cached_property
     def idle_at_all(self) -> pd.DataFrame:
         """`idle_breakdown`, and start_up_ns (int64, ns), which is told apart, whatever the clocks say."""
-        frame = _with_time(idle_breakdown(self.trace, self.scope))
+        frame = _with_time(self.by_rank(idle_breakdown))
         if not self.start_up:
             return frame.assign(start_up_ns=np.int64(0))
         starting = {cause: np.zeros(len(frame), np.int64) for cause in CAUSES}
@@ -99,6 +104,17 @@ class Inputs(JudgedTime):
         """The idle time of a rank due to pauses of its host, which has findings of its own."""
         return self.of(rank, paused)
 
+    def by_rank(self, analysis: SplitsByRank) -> pd.DataFrame:
+        """The answer of an analysis that splits by rank; of ranks that exceed memory it is asked ahead."""
+        if not self.trace.exceeds_memory:
+            return analysis(self.trace, self.scope)
+
+        def of_one(part: Scope) -> pd.DataFrame:
+            (rank,) = self.trace.ranks_of(part)
+            return self.of(rank, _alone, analysis)
+
+        return stacked_ranks(self.trace, self.scope, of_one, lambda part: analysis(self.trace, part))
+
     def ask_ahead(self, rules: Iterable[Callable[[Inputs], object]]) -> None:
         """Ask each rank all that rules ask of one, while it is in memory; so none is read for each of them.
 
@@ -112,13 +128,11 @@ class Inputs(JudgedTime):
         for rule in rules:
             with contextlib.suppress(MissingDataError):
                 rule(one)
-        ahead = [*one._of_ranks, *([(_launched, ())] if len(ranks) > 1 else [])]
+        analyses = (temporal_breakdown, idle_breakdown, blocked_on_full_queue)
+        ahead: list[Asked] = [*((_alone, (analysis,)) for analysis in analyses), *one._of_ranks]
+        ahead += [(_launched, ())] if len(ranks) > 1 else []
         for rank in ranks:
             checkpoint()
-            alone = replace(self.scope, ranks=(rank,))
-            for analysis in (temporal_breakdown, idle_breakdown, blocked_on_full_queue):
-                with contextlib.suppress(MissingDataError):
-                    analysis(self.trace, alone)
             for ask, args in ahead:
                 with contextlib.suppress(MissingDataError):
                     self.of(rank, ask, *args)
@@ -168,7 +182,7 @@ class Inputs(JudgedTime):
     def unclear(self) -> pd.Series[int]:
         """`unclear`: communication that may be waiting, by rank."""
         if not self.communicates:
-            return pd.Series(0, pd.Index([], dtype="int64", name="rank"), dtype="int64")
+            return pd.Series(0, pd.Index([], name="rank", dtype="int64"), dtype="int64")
         return unclear(self.trace, self.scope)
 
     @cached_property
@@ -296,6 +310,10 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
     found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
     names = [rank_trace.names[code] for code in work.name[found].tolist()]
     return names, count[found], total[found] / count[found]
+
+
+def _alone(inputs: Inputs, rank: int, analysis: SplitsByRank) -> pd.DataFrame:
+    return analysis(inputs.trace, replace(inputs.scope, ranks=(rank,)))
 
 
 def _launched(inputs: Inputs, rank: int) -> Launched:

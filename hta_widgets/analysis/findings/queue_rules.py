@@ -23,7 +23,7 @@ def queue_full(inputs: Inputs) -> Finding | None:
     """
     if not any(inputs.of(rank, _may_be_full) for rank in inputs.temporal["rank"].tolist()):
         return None
-    frame = blocked_on_full_queue(inputs.trace, inputs.scope)
+    frame = inputs.by_rank(blocked_on_full_queue)
     frame = frame[(frame["limit_source"] == "plateau") & (frame["blocked_ns"] > 0)]
     if frame.empty:
         return None

@@ -79,14 +79,19 @@ def _cause(trace: Trace, row: pd.Series, lost_as: LostAs, place: list[int]) -> t
     """
     rank, start, end = place
     rank_trace = trace.rank(rank)
-    shared = np.minimum(rank_trace.end, end) - np.maximum(rank_trace.start, start)
-    covers = (2 * shared >= end - start) & (rank_trace.dur <= _SPECIFIC * (end - start))
+    # what takes at most so much longer, and covers some of the place, begins between these
+    edges = np.array([start - _SPECIFIC * (end - start), end + 1])
+    first, last = np.searchsorted(rank_trace.start, edges, sorter=rank_trace.by_start).tolist()
+    rows = np.sort(rank_trace.by_start[first:last])
+    shared = np.minimum(rank_trace.end[rows], end) - np.maximum(rank_trace.start[rows], start)
+    rows = rows[(2 * shared >= end - start) & (rank_trace.dur[rows] <= _SPECIFIC * (end - start))]
     own = int(row["event_id"]) if pd.notna(row["event_id"]) and row["event_rank"] == rank else -1
-    found = np.flatnonzero(covers & (rank_trace.event_id == own))
+    found = rows[rank_trace.event_id[rows] == own]
     if not len(found):
         on_host = lost_as in ("idle", "host")
-        marks = np.array([name.startswith("ProfilerStep#") for name in rank_trace.names], np.bool_)
-        found = np.flatnonzero(covers & (rank_trace.is_device != on_host) & ~marks[rank_trace.name])
+        names = [rank_trace.names[code] for code in rank_trace.name[rows].tolist()]
+        marks = [name.startswith("ProfilerStep#") for name in names]
+        found = rows[(rank_trace.is_device[rows] != on_host) & ~np.array(marks, np.bool_)]
     if not len(found):
         return None
     at = found[np.argmin(rank_trace.dur[found])]

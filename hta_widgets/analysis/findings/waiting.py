@@ -38,7 +38,7 @@ def exposed_runs(inputs: Inputs, kernels: pd.DataFrame) -> dict[int, Intervals]:
     for key, rows in kernels.groupby("rank"):
         rank = int(str(key))
         runs = Intervals.union(*(rows[edge].to_numpy(np.int64) for edge in ("start_ns", "end_ns")))
-        found[rank] = _exposed(inputs, rank) & runs
+        found[rank] = inputs.of(rank, _exposed) & runs
     return found
 
 

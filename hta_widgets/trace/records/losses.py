@@ -162,8 +162,8 @@ def _would_take(rank_trace: RankTrace, lost: Int64) -> Int64:
         work = np.flatnonzero(rank_trace.is_device)
     if not len(work):
         return np.zeros(len(lost), np.int64)
-    issuer = rank_trace.issuer[work]
-    by = np.where(issuer >= 0, _operators(rank_trace, issuer.astype(np.int64)), -1)
+    issuer = rank_trace.issuer[work].astype(np.int64)
+    by = np.where(issuer >= 0, _operators(rank_trace, issuer), -1)
     wanted = _operators(rank_trace, lost)
     waits = rank_trace.event_class[work] == EventClass.COMMUNICATION
     order = np.lexsort((rank_trace.dur[work], by))
