@@ -190,7 +190,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     """The site, built: path -> page. A warning fails the build."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "docs.build", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert built.returncode == 0, built.stderr[-4000:]
     return {path: Page(path) for path in folder.rglob("*.html") if "_static" not in path.parts}
 
