@@ -114,7 +114,8 @@ def test_links_out_of_a_folder_are_not_followed(server: Server) -> None:
         links = [
             f"{other.url}/run/rank8.json", other.url.removeprefix("http:") + "/run/rank8.json",
             "../up/rank7.json", "%2e%2e/up/rank7.json", "sub/../../up/rank7.json", r"..\up\rank7.json",
-            "/up/rank7.json", f"{server.url}/up/rank7.json", "file:///run/rank8.json", "memory://run/rank8.json", "rank0.json",
+            "/up/rank7.json", f"{server.url}/up/rank7.json", "file:///run/rank8.json",
+            "memory://run/rank8.json", "rank0.json",
         ]  # fmt: skip
         server.files["/run/"] = "".join(f'<a href="{link}">a trace</a>' for link in links).encode()
         trace = opened(f"{server.url}/run/")
