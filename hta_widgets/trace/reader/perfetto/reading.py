@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from copy import copy
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from hta_widgets.trace.reader import event_scan
 from hta_widgets.trace.reader.blocks import Block
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.columns import _KIND
-from hta_widgets.trace.reader.dictionary import Dictionary, Entries
+from hta_widgets.trace.reader.dictionary import Dictionary
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.perfetto import layout
 from hta_widgets.trace.reader.perfetto.ids import State
@@ -69,8 +69,7 @@ class PacketReading:
         self.extra_args = extra_args
         self.columns = argument_columns(extra_args)
         texts, self._marks = _keys(extra_args)
-        self.texts = copy(texts)
-        self.texts.entries = Entries(*(array.copy() for array in texts.entries))
+        self.texts = deepcopy(texts)
         self.pieces: list[Piece] = []
         self.rows = 0
         self.state = self._first_state()
