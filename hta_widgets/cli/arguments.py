@@ -263,7 +263,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--top", metavar="N", type=_typed(_count), default=10, help="maximum number of rows (default: 10)"
     )
     command.add_argument(
-        "--trace", metavar="TRACE", help="a recording of the same run: tell what ran when most was allocated"
+        "--trace", metavar="TRACE", help="a recording of the same run, for what ran when most was allocated"
     )
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_behaviour(command)

@@ -198,7 +198,7 @@ ANSWERS: dict[str, Answer] = {
         Answer(
             "blockers", "What blocks", "Memory", "What keeps segments from being given back?",
             lambda snapshot, _trace: snapshot.blockers(), _blockers_sentence,
-            Bars("free_bytes", ("device", "owner"), "memory", measure="Free memory that is kept"), (),
+            Bars("free_bytes", ("device", "owner"), "memory", measure="Free memory beside it"), (),
         ),
     )
 }  # fmt: skip
