@@ -60,7 +60,7 @@ class MemoryPanel(Panel):
     ) -> None:
         answer = ANSWERS[kind]
         self._snapshot, self._beside = snapshot, trace
-        self._answer = answer
+        self._entry = answer
         described = self._describe(answer, answer.chart, {}, python_expression)
         start()
         with UI_LOCK:
@@ -72,19 +72,20 @@ class MemoryPanel(Panel):
         Args:
             options: other options than those that are chosen in the panel.
         """
-        return self._answer.function(self._snapshot, self._beside, **(options or self._given()))
+        found: pd.DataFrame = self._entry.function(self._snapshot, self._beside, **(options or self._given()))
+        return found
 
     def _question(self) -> dict[str, Any]:
         with UI_LOCK:
             return self._given()
 
     def _compute(self, question: dict[str, Any]) -> PanelState:
-        frame = self._answer.function(self._snapshot, self._beside, **question)
-        chart = self._answer.chart
-        shown = self._answer.drawn(frame)
+        frame = self._entry.function(self._snapshot, self._beside, **question)
+        chart = self._entry.chart
+        shown = self._entry.drawn(frame)
         drawn = marks(chart, shown) if chart and len(shown) else Marks(pd.DataFrame())
         extent = [int(shown["time_ns"].min()), int(shown["time_ns"].max())] if "time_ns" in shown else []
-        return PanelState(frame, self._answer.sentence(frame), drawn, [], extent, frame.empty)
+        return PanelState(frame, self._entry.sentence(frame), drawn, [], extent, frame.empty)
 
     def __repr__(self) -> str:
         return f"MemoryPanel({self.kind!r}, {self._snapshot!r})"
@@ -99,7 +100,8 @@ def _timeline(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _timeline_sentence(frame: pd.DataFrame) -> str:
-    top = frame.loc[frame["allocated_bytes"].idxmax()]
+    at = int(frame["allocated_bytes"].to_numpy().argmax())
+    top = frame.iloc[at]
     text = (
         f"Device {top['device']}: at most {byte_size(top['allocated_bytes'])} allocated of "
         f"{byte_size(top['reserved_bytes'])} reserved then"
@@ -107,11 +109,12 @@ def _timeline_sentence(frame: pd.DataFrame) -> str:
     drawn = _timeline(frame)
     if not len(drawn):
         return f"{text}; the events have no times."
-    return f"{text}, {duration(int(drawn.loc[top.name, 'time_ns']))} after the first of the events."
+    after = duration(int(drawn["time_ns"].to_numpy()[at]))
+    return f"{text}, {after} after the first of the events."
 
 
 def _owners_sentence(frame: pd.DataFrame) -> str:
-    top = frame.loc[frame["bytes"].idxmax()]
+    top = frame.iloc[int(frame["bytes"].to_numpy().argmax())]
     peak = frame.loc[frame["device"] == top["device"], "bytes"].sum()
     share = f"{percent(top['pct'])} of the peak of device {top['device']} ({byte_size(peak)})"
     return f"{share} belongs to {top['owner']}."
@@ -130,7 +133,7 @@ def _fragmentation(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fragmentation_sentence(frame: pd.DataFrame) -> str:
-    top = frame.loc[frame["free_bytes"].idxmax()]
+    top = frame.iloc[int(frame["free_bytes"].to_numpy().argmax())]
     return (
         f"{byte_size(top['free_bytes'])} of {byte_size(top['reserved_bytes'])} that device {top['device']} "
         f"reserved are free, {byte_size(top['largest_free_bytes'])} of them in one piece; "
@@ -155,7 +158,7 @@ def _failures_sentence(frame: pd.DataFrame) -> str:
 
 
 def _recording_sentence(frame: pd.DataFrame) -> str:
-    top = frame.loc[frame["peak_bytes"].idxmax()]
+    top = frame.iloc[int(frame["peak_bytes"].to_numpy().argmax())]
     at = duration(int(top["peak_ns"]))
     text = f"Most was allocated {at} into the recording, {byte_size(top['peak_bytes'])}"
     if top["peak_bytes"] < top["overall_bytes"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,22 @@ def test_an_option_of_a_panel_is_answered(view: MemoryView) -> None:
     settle([panel])
     assert texts(panel.marks, "label") == ["/home/anna/app/model.py"]
     assert panel.expression.endswith("frame(\"peak\", by='module')")
+
+
+def test_a_panel_writes_its_table(view: MemoryView) -> None:
+    panel = panels(view)["peak"]
+    sent: list[tuple[Any, Any]] = []
+    panel.send = lambda content, buffers=None: sent.append((content, buffers))
+    panel._handle_custom_msg(
+        {"rpc": 1, "call": "a", "method": "file", "params": {"key": "k", "chunk": 0, "form": "csv"}}, []
+    )
+    for _ in range(500):
+        if sent:
+            break
+        time.sleep(0.02)
+    ((reply, (data,)),) = sent
+    assert reply["result"] == {"chunks": 1}
+    assert '"/home/anna/app/model.py:20: forward",94371840,10,100' in bytes(data).decode()
 
 
 def test_a_recording_beside_it_says_what_ran(tmp_path: Path) -> None:
