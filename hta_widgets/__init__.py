@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.inspector import Inspector
     from hta_widgets.widgets.iteration_selector import IterationSelector
     from hta_widgets.widgets.job_view import JobView
+    from hta_widgets.widgets.memory_view import MemoryView
     from hta_widgets.widgets.rank_selector import RankSelector
     from hta_widgets.widgets.selection import Selection
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Breadcrumb", "BreakdownPanel", "ComparisonPanel", "DeviceType", "DiffViewer", "EventsTable", "Inspector",
-    "IterationSelector", "JobView", "LabeledTrace", "MemorySnapshot", "RankSelector", "Scope", "Selection",
-    "TimelineScrubber", "Trace", "TraceAnalysis", "TraceDiff", "TraceExplorer", "WhatIf", "analysis", "edits",
-    "examples",
+    "IterationSelector", "JobView", "LabeledTrace", "MemorySnapshot", "MemoryView", "RankSelector", "Scope",
+    "Selection", "TimelineScrubber", "Trace", "TraceAnalysis", "TraceDiff", "TraceExplorer", "WhatIf",
+    "analysis", "edits", "examples",
 ]  # fmt: skip
 
 _MODULES = {
@@ -56,6 +57,7 @@ _MODULES = {
     "JobView": "hta_widgets.widgets.job_view",
     "LabeledTrace": "hta_widgets.hta.trace_diff",
     "MemorySnapshot": "hta_widgets.memory_snapshot.snapshot",
+    "MemoryView": "hta_widgets.widgets.memory_view",
     "RankSelector": "hta_widgets.widgets.rank_selector",
     "Scope": "hta_widgets.trace.scope",
     "Selection": "hta_widgets.widgets.selection",

@@ -33,9 +33,14 @@ def _joined(frame: pd.DataFrame, columns: Sequence[str], short: bool) -> list[st
 
 
 def telling(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that tell rows apart: not the only rank of a job, nor the only device of each rank."""
+    """The columns that tell rows apart: not the only rank of a job, nor the only device of each rank.
+
+    A frame without ranks is of one.
+    """
     said = list(columns)
-    if "device" in said and len(frame[["rank", "device"]].drop_duplicates()) == frame["rank"].nunique():
+    places = [name for name in ("rank", "device") if name in frame.columns]
+    ranks = frame["rank"].nunique() if "rank" in places else 1
+    if "device" in said and len(said) > 1 and len(frame[places].drop_duplicates()) == ranks:
         said.remove("device")
     if "rank" in said and len(said) > 1 and len(frame["rank"].unique()) == 1:
         said.remove("rank")

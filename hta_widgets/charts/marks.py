@@ -36,7 +36,7 @@ from hta_widgets.charts.spec import (
     Waterfall,
 )
 from hta_widgets.charts.stacked import stacked
-from hta_widgets.charts.step_points import reduced
+from hta_widgets.charts.step_points import shown_points
 from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.kernel_names import short_kernel_names
@@ -133,7 +133,7 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
-    """Columns: line, time, value."""
+    """Columns: line, time, value, [beside]."""
     group = frame.groupby(list(chart.by), sort=True, observed=True).ngroup().to_numpy()
     if (np.diff(group) < 0).any():
         order = np.argsort(group, kind="stable")
@@ -144,15 +144,20 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
     peaks = np.maximum.reduceat(value, first)
     highest = np.sort(np.argsort(-peaks, kind="stable")[:_MOST_LINES])
     highest = highest[peaks[highest] > 0]
+    drawn = [value]
+    if chart.beside and frame[chart.beside].notna().any():
+        drawn.append(frame[chart.beside].to_numpy(np.float64, na_value=np.nan))
+    names = ("line", "time", "value", "beside")[: 2 + len(drawn)]
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     for line, at in enumerate(highest):
-        few_time, few = reduced(time[first[at] : after[at]], value[first[at] : after[at]])
-        columns.append((np.full(len(few), line), few_time, few))
+        points = [shown_points(time[first[at] : after[at]], each[first[at] : after[at]]) for each in drawn]
+        rows = first[at] + np.unique(np.concatenate(points))
+        columns.append((np.full(len(rows), line), time[rows], *(each[rows] for each in drawn)))
     if not columns:
-        return Marks(pd.DataFrame({"line": [], "time": [], "value": []}))
+        return Marks(pd.DataFrame({name: [] for name in names}))
     joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
     legend = labels(frame.iloc[first[highest]], telling(frame, chart.by))
-    table = pd.DataFrame(dict(zip(("line", "time", "value"), joined, strict=True)))
+    table = pd.DataFrame(dict(zip(names, joined, strict=True)))
     return Marks(table, legend, int((peaks > 0).sum()) - len(legend))
 
 

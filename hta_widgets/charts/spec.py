@@ -109,7 +109,8 @@ class Lines:
     """A step function of time per combination of `by`: a row's value holds until the next row's time.
 
     Attributes:
-        beside: a column that plotly draws as a thin line beside the value, such as what the value is part of.
+        beside: a column that is drawn as a thin line beside the value, such as what the value is part of; the
+            greatest value is then marked.
     """
 
     time: str

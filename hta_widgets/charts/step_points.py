@@ -13,19 +13,18 @@ _PER_COLUMN = 4  # first, lowest, highest and last: all that a column of pixels 
 Numbers = npt.NDArray[Any]
 
 
-def reduced(time: Numbers, value: Numbers, most: int = MOST_POINTS) -> tuple[Numbers, Numbers]:
-    """At most `most` of the points, among them the first, lowest, highest and last of every stretch of time.
+def shown_points(time: Numbers, value: Numbers, most: int = MOST_POINTS) -> Numbers:
+    """Places of at most `most` points: the first, lowest, highest and last of every stretch of time.
 
     The points must be in order of time. The line through what is left covers the same pixels as the whole,
     on a chart of up to `most / 4` pixels width, and its extremes are exact.
     """
     if len(time) <= most:
-        return time, value
+        return np.arange(len(time))
     columns = most // _PER_COLUMN
     edges = np.linspace(float(time[0]), float(time[-1]), columns + 1)[1:-1]
     column = np.searchsorted(edges, time, side="right")
     first = np.flatnonzero(np.diff(column, prepend=-1))
     last = np.append(first[1:], len(time)) - 1
     by_value = np.lexsort((value, column))  # within a column: its lowest point first, its highest last
-    chosen = np.unique(np.concatenate([first, last, by_value[first], by_value[last]]))
-    return time[chosen], value[chosen]
+    return np.unique(np.concatenate([first, last, by_value[first], by_value[last]]))

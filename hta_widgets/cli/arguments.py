@@ -262,9 +262,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     command.add_argument(
         "--top", metavar="N", type=_typed(_count), default=10, help="maximum number of rows (default: 10)"
     )
+    command.add_argument(
+        "--trace", metavar="TRACE", help="a recording of the same run, for what ran when most was allocated"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_behaviour(command)
-    _add_output(command)
+    _add_output(command, "; with the ending .html a page with charts")
 
     what = "compile now what the first answers on a machine would otherwise wait for"
     command = commands.add_parser("warm-up", help=what, description=f"{what.capitalize()}.")
@@ -372,10 +375,9 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", default="-", help="write to a file instead of stdout"
-    )
+def _add_output(parser: argparse.ArgumentParser, more: str = "") -> None:
+    what = f"write to a file instead of stdout{more}"
+    parser.add_argument("-o", "--output", metavar="FILE", default="-", help=what)
 
 
 def _count(text: str) -> int:

@@ -5,30 +5,49 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from hta_widgets.analysis.evidence.budget import dumped
 from hta_widgets.cli.document import frame_as_dict, plain
-from hta_widgets.cli.exits import Exit, UsageError
+from hta_widgets.cli.exits import Exit, OutputError, UsageError
 from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.memory_snapshot.snapshot import MemorySnapshot
+from hta_widgets.trace.model import Trace
 
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""
     check_writable(arguments.output)
-    form = text_form_of(arguments.json, arguments.output)
+    is_page = PurePath(arguments.output).suffix.lower() in (".html", ".htm") and not arguments.json
+    form = "page" if is_page else text_form_of(arguments.json, arguments.output)
     if len(arguments.paths) != 1:
         raise UsageError("a memory snapshot is one file")
     snapshot = MemorySnapshot.open(arguments.paths[0])
-    lines = _document(snapshot, arguments) if form == "json" else _lines(snapshot, arguments)
-    write_lines(arguments.output, lines)
+    trace = None if arguments.trace is None else Trace.open(arguments.trace)
+    write = {"page": _write_page, "json": _write_document, "table": _write_lines}[form]
+    write(snapshot, trace, arguments)
     return Exit.FINE
 
 
-def _answers(snapshot: MemorySnapshot, arguments: Namespace) -> Iterator[tuple[str, str, object]]:
+def _write_page(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> None:
+    from hta_widgets.widgets.memory_view import MemoryView  # takes time: text does without
+
+    view = MemoryView(snapshot, trace)
+    try:
+        view.to_html(arguments.output)
+    except OSError as error:
+        raise OutputError(f"cannot write {arguments.output}: {error.strerror or error}") from error
+    finally:
+        view.close()
+    write_lines("-", [printable(arguments.output)])
+
+
+def _answers(
+    snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace
+) -> Iterator[tuple[str, str, object]]:
     """(key, heading, frame or what is missing) of each answer."""
     yield "summary", "Memory by device", snapshot.summary()
     yield "out_of_memory", "Failed allocations", snapshot.out_of_memory()
@@ -40,24 +59,33 @@ def _answers(snapshot: MemorySnapshot, arguments: Namespace) -> Iterator[tuple[s
             yield key, heading, ask(by=arguments.by)
         except MissingDataError as missing:
             yield key, heading, str(missing)
+    if trace is not None:
+        try:
+            yield "recording", "Peak in the recording", snapshot.peak_in(trace)
+        except MissingDataError as missing:
+            yield "recording", "Peak in the recording", str(missing)
     yield "fragmentation", "Fragmentation", snapshot.fragmentation()
     yield "blockers", "What keeps segments from being given back", snapshot.blockers()
 
 
-def _lines(snapshot: MemorySnapshot, arguments: Namespace) -> Iterator[str]:
+def _write_lines(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> None:
+    write_lines(arguments.output, _lines(snapshot, trace, arguments))
+
+
+def _lines(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> Iterator[str]:
     cells = columns_of(sys.stdout) if arguments.output == "-" else None
     yield printable(snapshot.sentence())
-    for _, heading, answer in _answers(snapshot, arguments):
+    for _, heading, answer in _answers(snapshot, trace, arguments):
         if isinstance(answer, str):
             yield from ("", heading, printable(answer))
         elif len(answer):  # type: ignore[arg-type]
             yield from ("", heading, *frame_lines(answer, arguments.top, cells))  # type: ignore[arg-type]
 
 
-def _document(snapshot: MemorySnapshot, arguments: Namespace) -> Iterator[str]:
+def _write_document(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> None:
     answers = {
         key: {"missing": answer} if isinstance(answer, str) else frame_as_dict(answer)  # type: ignore[arg-type]
-        for key, _, answer in _answers(snapshot, arguments)
+        for key, _, answer in _answers(snapshot, trace, arguments)
     }
     head = {"kind": "memory", "sentence": snapshot.sentence(), "settings": plain(snapshot.settings)}
-    yield dumped({**head, **answers})
+    write_lines(arguments.output, [dumped({**head, **answers})])

@@ -22,10 +22,16 @@ from hta_widgets.trace.reader.dictionary import COUNT, Dictionary, Entries, borr
 ABSENT, NONE, BOOL, INT, FLOAT, TEXT, CONTAINER, MARK = range(8)
 IN_LIST: Final = -1  # the key of what a list or tuple holds
 
+_BATCH: Final = 1000  # so many items of a list follow each other at most; longer lists go on
+_ITEM_BYTES: Final = 16  # of what is on the stack
+_SPARE: Final = 4 + PADDING // _ITEM_BYTES  # places on the stack that stay free
+
 # status
 DONE, NO_ROOM, REFUSED, CUT, WRONG = range(5)
 # numbers of the state
-AT, ITEMS, DEPTH, CONTAINERS, MEMO, OPCODE, WANTED, NUMBERS = range(8)
+AT, ITEMS, DEPTH, CONTAINERS, MEMO, OPCODE, WANTED, EMPTY, NUMBERS = range(
+    9
+)  # EMPTY: the last list, if it is
 
 _OPCODES: Final = {
     "c": "GLOBAL", "\x93": "STACK_GLOBAL", "R": "REDUCE", "b": "BUILD", "i": "INST", "o": "OBJ",
@@ -71,9 +77,11 @@ class _State(NamedTuple):
     kind: npt.NDArray[np.int8]
     value: Int64
     stack: Int64  # [depth] -> kind, value
+    stack_bytes: Text  # the same memory
     memo: Int64  # [number] -> kind, value
     numbers: Int64
     texts: Entries
+    list_of: Int64  # [code of what a list of containers holds] -> its number + 1, 0 where there is none
 
 
 def plain_values(data: npt.NDArray[np.uint8]) -> Graph:
@@ -90,15 +98,18 @@ def plain_values(data: npt.NDArray[np.uint8]) -> Graph:
     size = len(data)
     texts = Dictionary(1 << 14, 1 << 20)
     items = max(1 << 12, size // 12)
+    stack = np.empty((1 << 14, 2), np.int64)
     state = _State(
         container=np.empty(items, np.int64),
         key=np.empty(items, np.int64),
         kind=np.empty(items, np.int8),
         value=np.empty(items, np.int64),
-        stack=np.empty((1 << 14, 2), np.int64),
+        stack=stack,
+        stack_bytes=_as_bytes(stack),
         memo=np.zeros((1 << 14, 2), np.int64),
         numbers=np.zeros(NUMBERS, np.int64),
         texts=texts.entries,
+        list_of=np.zeros(texts.entries.offset.size, np.int64),
     )
     while True:
         status = run(text, size, state)
@@ -136,17 +147,26 @@ def _with_room(state: _State, texts: Dictionary, size: int) -> _State:
     wanted = int(numbers[WANTED])
     if wanted > size:
         raise PickleError("the pickle is damaged", int(numbers[AT]))
-    texts.reserve(64, wanted + 64)
+    texts.reserve(64, _ITEM_BYTES * wanted + 64)
     items, depth, memo = len(state.value), len(state.stack), len(state.memo)
+    stack = _longer(state.stack, numbers[DEPTH] + _SPARE > depth)
+    list_of = np.zeros(texts.entries.offset.size, np.int64)
+    list_of[: len(state.list_of)] = state.list_of
     return state._replace(
         container=_longer(state.container, numbers[ITEMS] + wanted + 4 > items),
         key=_longer(state.key, numbers[ITEMS] + wanted + 4 > items),
         kind=_longer(state.kind, numbers[ITEMS] + wanted + 4 > items),
         value=_longer(state.value, numbers[ITEMS] + wanted + 4 > items),
-        stack=_longer(state.stack, numbers[DEPTH] + 4 > depth),
+        stack=stack,
+        stack_bytes=_as_bytes(stack),
+        list_of=list_of,
         memo=_longer(state.memo, numbers[MEMO] + 4 > memo),
         texts=texts.entries,
     )
+
+
+def _as_bytes(stack: Int64) -> Text:
+    return stack.reshape(-1).view(np.uint8)
 
 
 def _longer(array: npt.NDArray[Any], needed: bool) -> npt.NDArray[Any]:
@@ -209,6 +229,34 @@ def _fill(state: _State, below: int, first: int, pairs: bool) -> bool:
 
 
 @outline
+def _append(state: _State, mark: int) -> bool:
+    """Put all above a mark into the list below it.
+
+    Each event of the allocator has a list of frames of its own, but most hold the same: of lists of the same
+    containers, the first stands for all.
+    """
+    numbers = state.numbers
+    depth, last = numbers[DEPTH], numbers[MEMO] - 1
+    container = state.stack[mark - 1, 1]
+    # nothing was memorised since: whoever refers to the list later does so by this number
+    can_share = container == numbers[EMPTY] and last >= 0 and state.memo[last, 0] == CONTAINER
+    can_share = can_share and state.memo[last, 1] == container and 0 < depth - mark - 1 < _BATCH
+    numbers[EMPTY] = -1
+    for at in range(mark + 1, depth):
+        can_share = can_share and state.stack[at, 0] == CONTAINER
+    if can_share:
+        code = intern(
+            state.texts, state.stack_bytes, _ITEM_BYTES * (mark + 1), _ITEM_BYTES * (depth - mark - 1)
+        )
+        if state.list_of[code] > 0:
+            state.stack[mark - 1, 1] = state.memo[last, 1] = state.list_of[code] - 1
+            numbers[DEPTH] = mark
+            return True
+        state.list_of[code] = container + 1
+    return _fill(state, mark - 1, mark + 1, False)
+
+
+@outline
 def _tuple(state: _State, first: int) -> bool:
     """Make a tuple of all from `first` on."""
     depth = state.numbers[DEPTH]
@@ -268,9 +316,11 @@ def run(text: Text, size: int, state: _State) -> int:
         borrowed(state.kind),
         borrowed(state.value),
         borrowed(state.stack),
+        borrowed(state.stack_bytes),
         borrowed(state.memo),
         borrowed(state.numbers),
         borrowed_entries(state.texts),
+        borrowed(state.list_of),
     )
     numbers = state.numbers
     items, depths, memos = state.value.size, state.stack.shape[0], state.memo.shape[0]
@@ -284,7 +334,7 @@ def run(text: Text, size: int, state: _State) -> int:
         depth = numbers[DEPTH]
         # what an opcode adds: what is above the mark at most
         numbers[WANTED] = 0
-        if depth + 4 > depths or numbers[MEMO] + 4 > memos or numbers[ITEMS] + depth + 4 > items:
+        if depth + _SPARE > depths or numbers[MEMO] + 4 > memos or numbers[ITEMS] + depth + 4 > items:
             numbers[WANTED] = min(depth, size)
             return NO_ROOM
         good = True
@@ -329,6 +379,7 @@ def run(text: Text, size: int, state: _State) -> int:
             _push(state, BOOL, np.int64(op == 0x88))
         elif op == 0x7D or op == 0x5D or op == 0x29:  # EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE
             _new_container(state)
+            numbers[EMPTY] = numbers[CONTAINERS] - 1 if op == 0x5D else np.int64(-1)
         elif op == 0x28:
             _push(state, MARK, np.int64(0))
         elif op == 0x73:  # SETITEM
@@ -337,10 +388,22 @@ def run(text: Text, size: int, state: _State) -> int:
             mark = _mark(state)
             good = mark > 0 and _fill(state, mark - 1, mark + 1, True)
         elif op == 0x61:  # APPEND
+            numbers[EMPTY] = -1
             good = depth >= 2 and _fill(state, depth - 2, depth - 1, False)
         elif op == 0x65:  # APPENDS
             mark = _mark(state)
-            good = mark > 0 and _fill(state, mark - 1, mark + 1, False)
+            if mark > 0:
+                n = depth - mark - 1
+                used = state.texts.used
+                if (
+                    2 * (used[COUNT] + 2) > state.texts.slot_code.size
+                    or used[TEXT_BYTES] + _ITEM_BYTES * n + PADDING > state.texts.text.size
+                ):
+                    numbers[WANTED] = n
+                    return NO_ROOM
+                good = state.stack[mark - 1, 0] == CONTAINER and _append(state, mark)
+            else:
+                good = False
         elif 0x85 <= op <= 0x87:  # TUPLE1 to TUPLE3
             good = _tuple(state, depth - (op - 0x84))
         elif op == 0x74:  # TUPLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from hta_widgets.memory_snapshot.pickles import PickleError, plain_values
 from hta_widgets.memory_snapshot.tables import NULL, Tables, tables_of
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.source import Source
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
 
 RECORD: Final = "Call torch.cuda.memory._record_memory_history(max_entries=...) before the run."
 _AT_ONCE: Final = 16 << 20
@@ -299,6 +302,30 @@ class MemorySnapshot:
             "cause": cause,
             "owner": owned["owner"].iloc[0] if len(owned) else "",
         }
+
+    def peak_in(self, trace: Trace, rank: int | None = None) -> pd.DataFrame:
+        """What ran when most was allocated, by a recording of the same run?
+
+        Both state times since the epoch; the snapshot's are whole microseconds. The host requests memory
+        before the device uses it, so `device_work` is that of earlier operators.
+
+        Args:
+            trace: the recording, in which the profiler and the allocator's history ran at the same time.
+            rank: the rank that the snapshot is of; default: the only one that works on the device.
+
+        Returns one row per device: rank, device, peak_ns (on the trace's axis), peak_bytes (the most
+        requested while the recording ran), overall_bytes (in the whole history) (int64), iteration (Int64),
+        operator and device_work (str: the host's innermost operator and the device's work then, "" for none).
+
+        Raises:
+            MissingDataError: no events were recorded, or snapshot and recording have no time in common.
+            ValueError: there is no such rank.
+        """
+        from hta_widgets.memory_snapshot.beside import peak_in
+
+        if rank is not None and rank not in trace.ranks:
+            raise ValueError(f"no rank {rank}; the trace has: {', '.join(map(str, trace.ranks))}")
+        return peak_in(trace, {number: self._history(number) for number in self._chosen(None)}, rank)
 
     def sentence(self) -> str:
         """The answer in one or two sentences: why memory ran out, else the peak and what is free."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.arrays import Int64
+from hta_widgets.jit import kernel
 from hta_widgets.memory_snapshot.pickles import BOOL, CONTAINER, FLOAT, IN_LIST, NONE, TEXT, Graph
 
 NULL: Final = -(1 << 63)
@@ -32,13 +33,35 @@ def tables_of(graph: Graph) -> Tables | None:
     return _Reading(graph).tables()
 
 
+@kernel
+def group(container: Int64, starts: Int64, order: Int64) -> None:
+    """Put the items of each container next to each other, in their order.
+
+    `starts`: zeros, one more than there are containers.
+    """
+    for k in range(len(container)):
+        starts[container[k]] += 1
+    total = 0
+    for number in range(len(starts)):
+        count = starts[number]
+        starts[number] = total
+        total += count
+    for k in range(len(container)):
+        number = container[k]
+        order[starts[number]] = k
+        starts[number] += 1
+    for number in range(len(starts) - 1, 0, -1):
+        starts[number] = starts[number - 1]
+    starts[0] = 0
+
+
 class _Reading:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        order = np.argsort(graph.container, kind="stable")
-        self.container = graph.container[order]
+        order = np.empty(len(graph.container), np.int64)
+        self.starts = np.zeros(graph.containers + 1, np.int64)
+        group(graph.container, self.starts, order)
         self.key, self.kind, self.value = graph.key[order], graph.kind[order], graph.value[order]
-        self.starts = np.searchsorted(self.container, np.arange(graph.containers + 1))
         self.stacks: list[tuple[str, ...]] = []
         self._number_of_stack: dict[tuple[str, ...], int] = {}
         self._stack_of_list: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""An explorer, runs side by side, or sliders for changes, as one HTML file."""
+"""An explorer, runs side by side, a memory snapshot, or sliders for changes, as one HTML file."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: 
             parts[reference] = replace(parts[reference], state={**parts[reference].state, "run": run})
     parts["diff"] = Frozen({**freeze(viewer)[0].state, "parts": places}, [anchors])
     return _page(parts, "diff", title, notes, "diff", cut)
+
+
+def memory_page(view: Part, placed: Sequence[Placed], title: str, cut: Cut) -> str:
+    """The HTML document that shows a memory snapshot, once its panels have settled."""
+    parts, places, notes = _saved(placed)
+    parts["memory"] = Frozen({**freeze(view)[0].state, "parts": places})
+    return _page(parts, "memory", title, notes, "diff", cut)
 
 
 def what_if_page(widget: Part, title: str, cut: Cut) -> str:

@@ -201,6 +201,32 @@ it("selects the stretch of time that a stacked bar stands for", async () => {
   expect(model.get("window")).toBeNull();
 });
 
+it("draws what a value is part of beside it, and marks the greatest", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "lines", value: "allocated_bytes", time_class: "memory", beside: "reserved_bytes" },
+    legend: ["device 0"],
+    extent: [0, 1000],
+    marks: wire({
+      line: [0, 0, 0],
+      time: [0, 500, 750],
+      value: [1024, 3072, 2048],
+      beside: [4096, 4096, Number.NaN],
+    }),
+  });
+  const [value, beside] = [...el.querySelectorAll(".hta-line")].map((path) => path.getAttribute("d"));
+  expect(value).toBe("M0 89H280V43H420V66H560");
+  expect(beside).toBe("M0 20H280V20H420V112H560");
+  const texts = [...el.querySelectorAll("svg.hta-lines text")].map((text) => text.textContent);
+  expect(texts).toContain("device 0; dashed: reserved");
+  expect(texts).toContain("4.00 KiB"); // the top of the scale
+  expect(el.querySelector(".hta-peak")?.textContent).toBe("peak 3.00 KiB");
+  expect(el.querySelector(".hta-peak circle")?.getAttribute("cx")).toBe("280");
+  const brush = el.querySelector<SVGElement>('[role="slider"]');
+  press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("20 ns: device 0 1.00 KiB of 4.00 KiB");
+});
+
 it("selects rank and iteration by a cell", async () => {
   const { el, model } = await show({
     ...panel,

@@ -358,3 +358,37 @@ it("draws a bar for each run that stands for no rank", async () => {
     ["img", "b: Compute 1.00 ms (25.0 %)."],
   ]);
 });
+
+it("shows a memory snapshot as its headline and its panels, names as text", async () => {
+  const name = "<img src=x onerror=alert(1)>";
+  const peak = new FrozenModel({
+    ...panel,
+    kind: "peak",
+    label: "Owners at the peak",
+    sentence: name,
+    rows: 1,
+  });
+  const state = {
+    _view: "memory",
+    status: "idle",
+    headline: `Most of it at ${name}.`,
+    parts: [
+      ["panel", "timeline", "timeline"],
+      ["panel", "peak", "peak"],
+      ["panel", "blockers", "blockers"],
+    ],
+  };
+  const { el } = await show(state, { timeline: peak, peak, blockers: peak });
+  await drawn();
+  expect(el.querySelector("h2")?.textContent).toBe(`Most of it at ${name}.`);
+  expect(el.querySelector("img")).toBeNull();
+  const panels = [...el.querySelectorAll<HTMLElement>(".hta-panel")];
+  expect(panels.map(({ dataset }) => [dataset.kind, dataset.wide])).toEqual([
+    ["timeline", "true"],
+    ["peak", "true"],
+    ["blockers", "false"],
+  ]);
+  expect(panels.map((one) => one.querySelector("h3")?.textContent)).toEqual(
+    Array(3).fill("Owners at the peak"),
+  );
+});

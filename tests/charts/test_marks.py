@@ -16,7 +16,7 @@ from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
 from hta_widgets.charts.plotly import figure
 from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Roofline, Series, Spread, Stack
-from hta_widgets.charts.step_points import reduced
+from hta_widgets.charts.step_points import shown_points
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
 
@@ -56,7 +56,8 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
 def test_reduced_steps_keep_ends_and_extremes_of_every_column(points: list[tuple[int, int]]) -> None:
     points.sort(key=lambda point: point[0])
     time, value = (np.array(column) for column in zip(*points, strict=True))
-    few_time, few_value = reduced(time, value, most=40)
+    chosen = shown_points(time, value, most=40)
+    few_time, few_value = time[chosen], value[chosen]
     assert len(few_time) <= 40 or len(time) <= 40
     assert (few_time[0], few_value[0]) == (time[0], value[0])
     assert (few_time[-1], few_value[-1]) == (time[-1], value[-1])

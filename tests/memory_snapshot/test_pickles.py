@@ -74,6 +74,24 @@ def plain(graph: Graph, kind: int, value: int) -> Any:
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_equal_lists_of_the_same_frames_are_one_and_others_stay_apart(protocol: int) -> None:
+    a, b, c = ({"name": name} for name in "abc")
+    stacks = [[a, b], [a, b], [b, a], [a, b, c], [a], [{"name": "a"}, b], [a, b], []]
+    long = [[a, b] * 700, [a, b] * 500, [a, b] * 700, [a, b]]  # put in by a thousand at once
+    named = stacks[1]
+    data = {"stacks": stacks, "long": long, "again": [named, named], "mixed": [[a, 1], [a, 1], [[a, b]]]}
+    assert read(pickle.dumps(data, protocol)) == data
+
+
+def test_stacks_take_memory_once() -> None:
+    frames = [{"name": f"f{k}"} for k in range(60)]
+    events = [{"frames": list(frames)} for _ in range(500)]
+    graph = plain_values(np.frombuffer(pickle.dumps({"events": events}, 4), np.uint8))
+    assert len(graph.value) < 4 * len(events)
+    assert read(pickle.dumps({"events": events}, 4)) == {"events": events}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_plain_data_is_what_python_reads(protocol: int) -> None:
     shared = ["a", {"x": 1}]
     data = {

@@ -107,6 +107,22 @@ def test_folders_and_patterns_of_the_web(server: Server, url: str) -> None:
     assert opened(server.url + url).ranks == [0, 1, 2]
 
 
+def test_links_out_of_a_folder_are_not_followed(server: Server) -> None:
+    with serving() as other:
+        other.files["/run/rank8.json"] = content(8)
+        server.files["/up/rank7.json"] = server.files["/run/sub/rank6.json"] = content(7)
+        links = [
+            f"{other.url}/run/rank8.json", other.url.removeprefix("http:") + "/run/rank8.json",
+            "../up/rank7.json", "%2e%2e/up/rank7.json", "sub/../../up/rank7.json", r"..\up\rank7.json",
+            "/up/rank7.json", f"{server.url}/up/rank7.json", "file:///run/rank8.json",
+            "memory://run/rank8.json", "rank0.json",
+        ]  # fmt: skip
+        server.files["/run/"] = "".join(f'<a href="{link}">a trace</a>' for link in links).encode()
+        trace = opened(f"{server.url}/run/")
+        assert (trace.ranks, trace.failed, other.asked) == ([0], {}, [])
+        assert {path for _, path, _ in server.asked} <= {"/run/", "/run/rank0.json", "/run/hta_widgets.toml"}
+
+
 def test_the_page_of_a_folder_is_not_a_trace(server: Server) -> None:
     server.files["/login.json"] = b"\n<!DOCTYPE html><html>Please log in</html>"
     trace = opened([f"{server.url}/login.json", f"{server.url}/run/rank0.json"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from hta_widgets.errors import HtaWidgetsError, TraceNotFoundError
 from hta_widgets.trace.reader.remote import RemoteFile, connected, persistent
@@ -76,14 +77,21 @@ def _is_file(system: Any, key: str, url: str) -> bool:
 
 
 def _entries(system: Any, folder: str) -> list[dict[str, Any]]:
-    """What lies in a folder; pages also link to themselves."""
+    """What lies in a folder; pages also link to themselves, and to what lies elsewhere."""
     url = system.unstrip_protocol(folder)
     here = folder.rstrip("/")
     return [
         entry
         for entry in persistent(lambda: system.ls(folder, detail=True), url)
         if entry["name"].rstrip("/") != here
+        and (scheme_of(url) not in _WEB or _is_below(entry["name"], here))
     ]
+
+
+def _is_below(address: str, folder: str) -> bool:
+    """Whether the address that a page links to lies in its folder, once it is followed."""
+    rest = unquote(address.removeprefix(folder + "/"))
+    return address.startswith(folder + "/") and ".." not in re.split(r"[/\\]", rest) and "://" not in rest
 
 
 def _sorted_out(system: Any, root: str, entries: Iterable[dict[str, Any]]) -> Listing:

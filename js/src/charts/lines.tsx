@@ -24,12 +24,16 @@ export interface LinesChart {
   type: "lines";
   value: string;
   time_class: string;
+  /** the column of a thin line beside the value, which is part of it */
+  beside: string;
 }
 
 interface Strip {
   label: string;
   times: Float64Array;
   values: Float64Array;
+  /** empty where there is no second line */
+  beside: Float64Array;
   top: number;
 }
 
@@ -43,10 +47,15 @@ export function Lines({ marks, chart, legend, extent, width, selecting }: ChartP
   const size = legend.length > 4 ? 30 : legend.length > 2 ? 64 : 96;
   const height = legend.length * (size + HEAD);
   const strips = useMemo(() => split(marks, legend, size), [marks, legend, size]);
-  const held = (strip: Strip, time: number) => strip.values[bisectRight(strip.times, time) - 1];
   const value = (strip: Strip, time: number) => {
-    const at = held(strip, time);
-    return at === undefined ? "–" : unitOf(chart.value, [at]).text(at);
+    const row = bisectRight(strip.times, time) - 1;
+    const at = strip.values[row];
+    if (at === undefined) return "–";
+    const whole = strip.beside[row];
+    const text = unitOf(chart.value, [at]).text(at);
+    return whole === undefined || Number.isNaN(whole)
+      ? text
+      : `${text} of ${unitOf(chart.value, [whole]).text(whole)}`;
   };
   const time = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
@@ -151,24 +160,30 @@ interface PathProps {
 }
 
 function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
-  const peak = max(strip.values) || 1;
+  const peak = max([...strip.values, ...strip.beside]) || 1;
   const unit = unitOf(chart.value, [peak]);
   const base = strip.top + HEAD + size;
   const y = (value: number) => base - ((size - 4) * value) / peak;
   const round = (value: number) => Math.round(value * 10) / 10;
   const left = (ns: number) => round(Math.min(inner, Math.max(0, x(ns))));
-  let line = "";
-  for (const [i, ns] of strip.times.entries()) {
-    const at = left(ns);
-    const value = round(y(strip.values[i] ?? 0));
-    line += i === 0 ? `M${at} ${value}` : `H${at}V${value}`;
-  }
-  line += `H${left(end)}`;
+  const stairs = (values: Float64Array) => {
+    let line = "";
+    for (const [i, ns] of strip.times.entries()) {
+      const at = left(ns);
+      const value = round(y(values[i] || 0));
+      line += i === 0 ? `M${at} ${value}` : `H${at}V${value}`;
+    }
+    return `${line}H${left(end)}`;
+  };
+  const line = stairs(strip.values);
   const first = left(strip.times[0] ?? 0);
   return (
     <g>
       <text x={0} y={strip.top + 12}>
-        {fitted(strip.label, inner - 80)}
+        {fitted(
+          strip.beside.length > 0 ? `${strip.label}; dashed: ${words(chart.beside)}` : strip.label,
+          inner - 80,
+        )}
       </text>
       <line class="hta-grid" x2={inner} y1={base} y2={base} />
       <text x={-8} y={y(peak) + 6} text-anchor="end">
@@ -179,8 +194,46 @@ function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
       </text>
       <path d={`${line}V${base}H${first}Z`} fill={`var(--hta-${chart.time_class})`} fill-opacity={0.2} />
       <path class="hta-line" d={line} stroke={`var(--hta-${chart.time_class})`} />
+      {strip.beside.length > 0 && (
+        <>
+          <path
+            class="hta-line hta-beside"
+            d={stairs(strip.beside)}
+            stroke={`var(--hta-${chart.time_class})`}
+          />
+          <Peak {...{ strip, chart, left, y, inner }} />
+        </>
+      )}
     </g>
   );
+}
+
+interface PeakProps {
+  strip: Strip;
+  chart: LinesChart;
+  left: (ns: number) => number;
+  y: (value: number) => number;
+  inner: number;
+}
+
+/** A dot and a text where the value is greatest. */
+function Peak({ strip, chart, left, y, inner }: PeakProps) {
+  const peak = max(strip.values) ?? 0;
+  const at = left(strip.times[strip.values.indexOf(peak)] ?? 0);
+  const before = at > inner / 2;
+  return (
+    <g class="hta-peak">
+      <circle cx={at} cy={y(peak)} r={3.5} fill={`var(--hta-${chart.time_class})`} />
+      <text x={before ? at - 7 : at + 7} y={y(peak) + 12} text-anchor={before ? "end" : "start"}>
+        {`peak ${unitOf(chart.value, [peak]).text(peak)}`}
+      </text>
+    </g>
+  );
+}
+
+/** `reserved_bytes` -> `reserved`. */
+function words(column: string): string {
+  return column.replace(/_bytes$/, "").replaceAll("_", " ");
 }
 
 interface CursorProps {
@@ -223,6 +276,7 @@ function Cursor({ cursor, drag, strips, x, height, inner, value }: CursorProps) 
 /** The points of each line, which lie one after the other in the table. */
 function split(marks: ChartProps<LinesChart>["marks"], legend: readonly string[], size: number): Strip[] {
   const [lines, times, values] = [marks.numbers("line"), marks.numbers("time"), marks.numbers("value")];
+  const beside = marks.numbers("beside");
   return legend.map((label, number) => {
     const first = lines.indexOf(number);
     const after = bisectRight(lines, number);
@@ -231,6 +285,7 @@ function split(marks: ChartProps<LinesChart>["marks"], legend: readonly string[]
       top: number * (size + HEAD),
       times: times.subarray(Math.max(0, first), after),
       values: values.subarray(Math.max(0, first), after),
+      beside: beside.subarray(Math.max(0, first), after),
     };
   });
 }

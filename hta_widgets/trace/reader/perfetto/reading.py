@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -66,9 +68,8 @@ class PacketReading:
         self.path = path
         self.extra_args = extra_args
         self.columns = argument_columns(extra_args)
-        self.texts = Dictionary(_TEXTS, _TEXT_BYTES)
-        for name in METADATA_NAMES:
-            self.texts.add(name)
+        texts, self._marks = _keys(extra_args)
+        self.texts = deepcopy(texts)
         self.pieces: list[Piece] = []
         self.rows = 0
         self.state = self._first_state()
@@ -187,16 +188,7 @@ class PacketReading:
     # ---- room
 
     def _first_state(self) -> State:
-        marks = np.full((_TEXTS, layout.MARKS), layout.NONE, np.int64)
         place = {column.name: j for j, column in enumerate(self.columns)}
-        of_event = (event_scan.FLOW_ID, event_scan.BINDING, event_scan.COUNTER_ARGS)
-        for j, column in enumerate(self.columns):
-            if j not in of_event:
-                for key in (column.key, *column.aliases):
-                    marks[self.texts.add(key), layout.ACTION] = j
-        for key, name in _ALIASES.items():
-            marks[self.texts.add(key), layout.ACTION] = place[name]
-        marks[self.texts.add("metadata"), layout.ACTION] = layout.IS_METADATA
         columns = len(self.columns)
         numbers = np.zeros(layout.COUNTS + 2 * columns, np.int64)
         numbers[layout.COUNTS + columns :] = [_KIND[column.kind] for column in self.columns]
@@ -208,7 +200,7 @@ class PacketReading:
         words = np.zeros(1 << 13, np.int64)
         return State(
             texts=self.texts.entries,
-            marks=marks,
+            marks=self._marks.copy(),
             events=np.empty((_ROWS, layout.EVENT_COLUMNS), np.int64),
             cells=cells,
             floats=cells.view(np.float64),
@@ -277,6 +269,25 @@ class PacketReading:
         what = f"a Perfetto trace without slices, kernels or counters{f' (it holds {held})' if held else ''}"
         remedy = "record with torch.profiler.profile(...) and export_chrome_trace('trace.json')"
         return ForeignFileError(self.path, f"{what}: {remedy}", None)
+
+
+@lru_cache(maxsize=4)
+def _keys(extra_args: tuple[str, ...]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
+    """The texts that mean something from the start, and what to do with each as a key; neither is changed."""
+    texts = Dictionary(_TEXTS, _TEXT_BYTES)
+    for name in METADATA_NAMES:
+        texts.add(name)
+    marks = np.full((_TEXTS, layout.MARKS), layout.NONE, np.int64)
+    columns = argument_columns(extra_args)
+    place = {column.name: j for j, column in enumerate(columns)}
+    for j, column in enumerate(columns):
+        if j not in (event_scan.FLOW_ID, event_scan.BINDING, event_scan.COUNTER_ARGS):
+            for key in (column.key, *column.aliases):
+                marks[texts.add(key), layout.ACTION] = j
+    for key, name in _ALIASES.items():
+        marks[texts.add(key), layout.ACTION] = place[name]
+    marks[texts.add("metadata"), layout.ACTION] = layout.IS_METADATA
+    return texts, marks
 
 
 def _at_least(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -134,7 +134,7 @@ class _Making:
         self.tracks = places(tracks, self.names)
         ends = ends_of(self.kind, self.events[TIME], self.events[TRACK], len(tracks))
         place = self._places(ends)
-        chosen = np.flatnonzero((self.kind != END) & (place >= 0))
+        chosen = np.flatnonzero(~self._is_end & (place >= 0))
         cells = self._cells(place)
         texts = {column.name: _Texts() for column in DENSE_COLUMNS[:5]}
         dense = self._dense(chosen, ends, cells, texts)
@@ -150,13 +150,18 @@ class _Making:
 
     # ---- rows
 
-    def _places(self, ends: Int64) -> Int64:
+    def _places(self, ends: Int64) -> Int32:
         """The row of the table for each row that was read: that of its begin for an end, -1 for none."""
-        kept = (self.kind != END) & ~self._about_trace
-        place = np.where(kept, np.cumsum(kept) - 1, -1)
+        kept = ~self._is_end & ~self._about_trace
+        place = np.where(kept, np.cumsum(kept, dtype=np.int32) - 1, -1)
         begins = np.flatnonzero(ends >= 0)
         place[ends[begins]] = place[begins]
         return place
+
+    @cached_property
+    def _is_end(self) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = self.kind == END
+        return found
 
     @cached_property
     def _about_trace(self) -> npt.NDArray[np.bool_]:
@@ -167,9 +172,9 @@ class _Making:
     def _dense(
         self, chosen: Int64, ends: Int64, cells: dict[str, Sparse], texts: dict[str, _Texts]
     ) -> dict[str, Any]:
-        events, kind = self.events[:, chosen], self.kind[chosen]
+        events, kind = np.take(self.events, chosen, axis=1), self.kind[chosen]
         end = ends[chosen]
-        start = events[TIME].copy()
+        start = events[TIME]
         dur = np.where((kind == STAGE) | (kind == COMPLETE), np.maximum(events[DURATION], 0), NULL)
         paired = end >= 0
         dur[paired] = np.maximum(self.events[TIME, end[paired]] - start[paired], 0)
@@ -242,7 +247,7 @@ class _Making:
 
     # ---- cells
 
-    def _cells(self, place: Int64) -> dict[str, Sparse]:
+    def _cells(self, place: Int32) -> dict[str, Sparse]:
         """The sparse cells of each column by row; of a slice's end those that its begin lacks."""
         found: dict[str, Sparse] = {}
         late = self._late()
@@ -264,9 +269,9 @@ class _Making:
                     found[column.name] = cells
         return found
 
-    def _moved(self, cells: Sparse, place: Int64) -> Sparse:
+    def _moved(self, cells: Sparse, place: Int32) -> Sparse:
         at, found = cells
-        of_end = self.kind[at] == END
+        of_end = self._is_end[at]
         rows = place[at]
         kept = rows >= 0
         if of_end.any():
@@ -274,7 +279,7 @@ class _Making:
             ordered = rows[order]
             kept = kept[order] & np.append(True, ordered[1:] != ordered[:-1])
             rows, found = ordered, found[order]
-        return rows[kept].astype(np.int32), found[kept]
+        return (rows, found) if kept.all() else (rows[kept], found[kept])
 
     def _late(self) -> dict[str, dict[int, int | float]]:
         """Numbers that are written as texts, or are of another kind than their column."""
@@ -389,7 +394,7 @@ class _Making:
     def _append(
         self,
         n: int,
-        place: Int64,
+        place: Int32,
         dense: dict[str, Any],
         texts: dict[str, _Texts],
         sparse: dict[str, Sparse],
@@ -440,7 +445,7 @@ class _Making:
         return n + len(stated)
 
     def _append_flows(
-        self, n: int, place: Int64, dense: dict[str, Any], texts: dict[str, _Texts], sparse: dict[str, Sparse]
+        self, n: int, place: Int32, dense: dict[str, Any], texts: dict[str, _Texts], sparse: dict[str, Sparse]
     ) -> int:
         flows = np.concatenate([piece.flows for piece in self.reading.pieces])
         rows = place[flows[:, 0]]
@@ -498,7 +503,7 @@ class _Making:
             self.problems.append(Problem("metadata", "warning", len(left_out), None, in_words(left_out)))
         return found
 
-    def _spread(self, place: Int64, sparse: dict[str, Sparse], dictionaries: dict[str, list[str]]) -> None:
+    def _spread(self, place: Int32, sparse: dict[str, Sparse], dictionaries: dict[str, list[str]]) -> None:
         """Arguments that Kineto writes as one text: the members of a JSON object."""
         rows = np.flatnonzero((self.events[METADATA] >= 0) & (place >= 0))
         if not len(rows):
