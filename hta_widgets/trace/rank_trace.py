@@ -34,7 +34,7 @@ from hta_widgets.trace.iteration_clock import (
     without_beginning,
 )
 from hta_widgets.trace.kept_links import Links
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, distinct
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_links import RankLinks
 from hta_widgets.trace.reader.file_names import natural
@@ -310,8 +310,9 @@ class RankTrace(RankLinks):
         the step before, and begins none.
         """
         to_host = np.array([_TO_HOST.search(name) is not None for name in self.names], np.bool_)
-        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
-        queue: Int64 = 2 * lane + to_host[self.name[rows]]
+        stream = distinct(self.stream[rows])[1]
+        devices, device = distinct(self.device[rows])
+        queue: Int64 = 2 * (stream * len(devices) + device) + to_host[self.name[rows]]
         return queue
 
     @cached_property

@@ -4,12 +4,15 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { followTheme } from "../src/theme";
 import { drawn } from "./support";
 
-let system: EventTarget & { matches: boolean };
+type Media = EventTarget & { matches: boolean };
+let system: Media;
+let forced: Media;
 let ended: AbortController;
 
 beforeEach(() => {
-  system = Object.assign(new EventTarget(), { matches: false });
-  vi.stubGlobal("matchMedia", () => system);
+  const media = () => Object.assign(new EventTarget(), { matches: false });
+  [system, forced] = [media(), media()];
+  vi.stubGlobal("matchMedia", (query: string) => (query.includes("forced-colors") ? forced : system));
   ended = new AbortController();
 });
 
@@ -63,4 +66,15 @@ it("follows a change of the page and of the system until the part ends", async (
   system.dispatchEvent(new Event("change"));
   await drawn();
   expect(el.dataset.theme).toBe("light");
+});
+
+it("is as the system is where colors are forced, whatever the page says", async () => {
+  document.body.dataset.jpThemeLight = "true";
+  system.matches = true;
+  const el = part();
+  expect(el.dataset.theme).toBe("light");
+  forced.matches = true;
+  forced.dispatchEvent(new Event("change"));
+  await drawn();
+  expect(el.dataset.theme).toBe("dark");
 });
