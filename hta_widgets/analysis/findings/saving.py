@@ -41,7 +41,11 @@ class Saved:
 
     def matters(self, ns: int) -> bool:
         """Whether so much of the time is worth reporting."""
-        return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
+        return self.counts(ns) and ns > self.noise_ns
+
+    def counts(self, ns: int) -> bool:
+        """Whether so much of the time is more than nothing, even if the steps differ by more."""
+        return 100.0 * ns >= LEAST_PCT * self.whole_ns
 
     def beyond(self, other: Saved) -> Saved:
         """What these edits save that some of them, by the same clock, do not."""
