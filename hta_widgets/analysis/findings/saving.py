@@ -13,6 +13,8 @@ from hta_widgets.analysis.replay.what_if import LEAST_PCT
 
 NOT_ESTIMATED: Final = "Saving not estimated"
 """How a sentence begins that says why."""
+WITHIN_SPREAD: Final = "simulated, the steps gain less than they differ from each other"
+"""Why it is not, of steps that differ so much that a saving may be chance: no reason to name it first."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.among_ranks import among_ranks, at_most
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
-from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
+from hta_widgets.analysis.findings.saving import WITHIN_SPREAD, Judged, Saved, Saving
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
@@ -143,7 +143,7 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     if change.without_effect and not saves:
         return Saving.unknown(change.without_effect)
     if saving.counts(saving.ns) and not saves:
-        return Saving.unknown("simulated, the steps gain less than they differ from each other")
+        return Saving.unknown(WITHIN_SPREAD)
     pct = 100.0 * saving.ns / saving.whole_ns
     more = pct - finding.share_on(rank) >= _ROUNDING_PCT and change.beyond_cost
     less = _host_limits(inputs, rank, saving, cost, first, made) if saves else NOTHING_SAID
