@@ -8,6 +8,7 @@ import pytest
 
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, savings, what_if
+from hta_widgets.analysis.findings import sentence
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.judged_time import judged_scope
 from hta_widgets.analysis.findings.rules import RULES
@@ -66,6 +67,21 @@ def test_a_cost_that_hides_another_saves_nothing():
     assert exposed["cost_ns"] > 0 and exposed["saving_ns"] < 0.005 * exposed["cost_ns"]
     assert "the steps take as long: something else then decides the time." in exposed["saving"]
     assert exposed["section"] == "not now"
+
+
+def test_a_saving_that_is_less_than_the_steps_differ_is_not_called_nothing():
+    """Two steps of 19.3 and 15.7 ms: the replay saves 13 % of them, less than they differ."""
+    trace, findings = found("h100_gpt2")
+    host = findings["idle_host"]
+    rows = what_if(trace, [edits.host(0, exposed=True)], judged_scope(trace)).dropna(subset="iteration")
+    before, after = (rows[name].sum() for name in ("before_ns", "after_ns"))
+    assert before - after > 0.1 * before and rows["before_ns"].max() > 1.2 * rows["before_ns"].min()
+    assert host["section"] == "unknown" and "differ from each other" in host["saving"]
+    assert host["severity"] == "warning" and next(iter(findings)) == "compute_bound"  # it is not named first
+    assert sentence(overview(trace)).startswith("Computing takes 82.3 % of the time; waiting for the host")
+    _, workers = found("h100_gpt2_loader_workers")  # the same job, its steps nearly equal
+    assert workers["idle_host"]["section"] == "saves"
+    assert "as long" not in "".join(findings[topic]["saving"] for topic in findings)
 
 
 def test_what_another_rank_may_take_back_is_said():

@@ -43,6 +43,7 @@ def opened(name: str) -> Trace:
 def holds(told: Story) -> None:
     """What is true of every story."""
     assert told.headline and not told.headline.endswith(".")
+    assert not re.search(r"is unknown: [A-Z][a-z]", told.headline)
     assert sum(part.ns for part in told.parts) == told.whole_ns
     assert all(part.ns >= 0 and part.lost_as in CLASSES for part in told.parts)
     assert bool(told.parts) == bool(told.whole_ns)
@@ -208,6 +209,18 @@ def test_an_edit_that_changes_nothing_leaves_the_job_as_it_is():
     assert same.time((2,)) == pytest.approx(edited_job(trace, model, ()).time((2,)), rel=1e-3)
     faster = edited_job(trace, model, (edits.kernels(2.0),)).time(())
     assert 0.4 * model.total < faster < 0.7 * model.total
+
+
+def test_an_upper_bound_is_no_less_than_what_was_simulated():
+    """A late host is judged on top of the loader in the bar, and alone by its own replay."""
+    stall, host = story(examples.load("h100_gpt2_loader_stall")).advice
+    assert "Simulated" in stall.sure and "On top" not in stall.sure
+    alone, less = re.findall(r"(\d[\d.]*) % less", host.sure)
+    assert float(less) < float(alone) and "Upper bound" not in host.sure
+    assert f"On top of the other savings, at most {less} % less: a CPU" in host.sure
+    only = story(examples.load("h100_gpt2_small_batch")).advice[0]
+    alone, most = re.findall(r"(\d[\d.]*) % less", only.sure)
+    assert float(alone) <= float(most) and "Upper bound, " in only.sure
 
 
 def test_what_is_hidden_is_replayed_once_more_without_the_first_limit():

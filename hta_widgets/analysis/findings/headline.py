@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.rules import beside, leading
+from hta_widgets.analysis.findings.saving import WITHIN_SPREAD
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -83,7 +84,8 @@ def _sentence(frame: pd.DataFrame) -> str:
     found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))]
     verdict = frame[frame["section"] == VERDICT]
     now = found[found["section"] != LATER]
-    if len(verdict) and not now["severity"].eq("warning").any():
+    unsure = now["saving"].str.contains(WITHIN_SPREAD, regex=False)
+    if len(verdict) and not (now["severity"].eq("warning") & ~unsure).any():
         return _working(verdict.iloc[0], now)
     if len(found):
         reported = found if now.empty else now

@@ -13,6 +13,8 @@ from hta_widgets.analysis.replay.what_if import LEAST_PCT
 
 NOT_ESTIMATED: Final = "Saving not estimated"
 """How a sentence begins that says why."""
+WITHIN_SPREAD: Final = "simulated, the steps gain less than they differ from each other"
+"""Why it is not, of steps that differ so much that a saving may be chance: no reason to name it first."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,11 @@ class Saved:
 
     def matters(self, ns: int) -> bool:
         """Whether so much of the time is worth reporting."""
-        return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
+        return self.counts(ns) and ns > self.noise_ns
+
+    def counts(self, ns: int) -> bool:
+        """Whether so much of the time is more than nothing, even if the steps differ by more."""
+        return 100.0 * ns >= LEAST_PCT * self.whole_ns
 
     def beyond(self, other: Saved) -> Saved:
         """What these edits save that some of them, by the same clock, do not."""

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.among_ranks import among_ranks, at_most
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
-from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
+from hta_widgets.analysis.findings.saving import WITHIN_SPREAD, Judged, Saved, Saving
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
@@ -142,6 +142,8 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     saves = saving.matters(saving.ns)
     if change.without_effect and not saves:
         return Saving.unknown(change.without_effect)
+    if saving.counts(saving.ns) and not saves:
+        return Saving.unknown(WITHIN_SPREAD)
     pct = 100.0 * saving.ns / saving.whole_ns
     more = pct - finding.share_on(rank) >= _ROUNDING_PCT and change.beyond_cost
     less = _host_limits(inputs, rank, saving, cost, first, made) if saves else NOTHING_SAID
@@ -300,6 +302,7 @@ def _later(inputs: Inputs, saving: Saving, before: list[Judged]) -> Text:
     """What saves nothing now, with what it saves once the first changes on its rank are made."""
     rank = saving.rank
     assert rank is not None  # it was replayed
+    unsure = False
     for count in range(1, len(before) + 1):
         made = edits_of(before[:count])
         both = saved(inputs, rank, (*made, *saving.edits))
@@ -313,6 +316,11 @@ def _later(inputs: Inputs, saving: Saving, before: list[Judged]) -> Text:
                 bound="at most " * both.bound,
                 share=inputs.of_time("saving", 100.0 * more / both.whole_ns, (rank,)),
             )
+        unsure = unsure or both.counts(more)
+    if unsure:
+        return say(
+            "After {changes} it saves less than the steps differ from each other.", changes=_changes(before)
+        )
     return say("Nor does it save anything after {changes}.", changes=_changes(before))
 
 

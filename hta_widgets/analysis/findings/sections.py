@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hta_widgets.analysis.findings.saving import Judged
+from hta_widgets.analysis.findings.saving import WITHIN_SPREAD, Judged
 
 OPEN: Final = "open"
 """The severity, and the section, of a question that the trace cannot answer."""
@@ -35,11 +35,14 @@ def ordered(judged: Iterable[Judged]) -> list[tuple[str, Judged]]:
 
     What there is to say of the recording; what saves most; what costs most without a known saving; what saves
     nothing now; what is said of memory. That devices compute nearly all of the time comes first unless there
-    is a warning.
+    is a warning, of more than steps differ by anyway.
     """
     placed = [(_section(each), each) for each in judged]
     warned = any(
-        each.finding.severity == "warning" and section in (SAVES, UNKNOWN) for section, each in placed
+        each.finding.severity == "warning"
+        and section in (SAVES, UNKNOWN)
+        and WITHIN_SPREAD not in str(each.saving.text)
+        for section, each in placed
     )
     order = (
         (RECORDING, SAVES, UNKNOWN, VERDICT, LATER, MEMORY)

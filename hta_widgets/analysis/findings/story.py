@@ -213,7 +213,7 @@ def _of_whole(
         return f"{time}; {duration(most.ns)} of it is lost to {cause}, saving not estimated"
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
-        return f"{time}; where it goes is unknown: {_lack(told.iloc[0])}"
+        return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
     return f"{time}; nothing to save stands out: {_does(frame, whole)}"
 
 

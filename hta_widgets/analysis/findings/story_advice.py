@@ -104,7 +104,7 @@ def advice_of(
         what=what,
         why=[text for text in more if not _HOW_MUCH.match(text)],
         todo=str(row["suggestion"]),
-        sure=_sure(trace, scope, inputs, whole, part, row, form),
+        sure=_sure(trace, scope, inputs, whole, parts, part, row, form),
         wrong_if=capitalised(str(row["wrong_if"])),
         risk=str(row["risk"]),
         needs=str(row["needs"]),
@@ -141,16 +141,15 @@ def _own(row: pd.Series, whole: Whole | None, part: Part | None) -> str:
 
 
 def _sure(
-    trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, part: Part | None, row: pd.Series,
-    form: str,
+    trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None, parts: list[Part], part: Part | None,
+    row: pd.Series, form: str,
 ) -> str:  # fmt: skip
     """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
     together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
     said = " ".join(each for each in _sentences(str(row["saving"])) if not together.match(each))
     if form != "hidden" or whole is None:
         if form == "bound" and row["method"] == "replay":
-            most = f", {percent(100.0 * part.ns / whole.ns)} less" if part and whole and whole.ns else ""
-            said = f"{said} Upper bound{most}: a CPU that takes no time at all."
+            said = f"{said} {_upper_bound(whole, parts, part, float(row['saving_pct']))}"
         return said or f"{NOT_ESTIMATED}."
     texts = ["Saves nothing yet: something else decides the time."]
     if change_of(row) and row["edits"]:
@@ -168,6 +167,19 @@ def _sure(
     if class_in(whole, row) == "communication":
         texts += _longest_in_shortest(trace, inputs)
     return " ".join(texts)
+
+
+def _upper_bound(whole: Whole | None, parts: list[Part], part: Part | None, alone_pct: float) -> str:
+    """What a CPU that takes no time saves on top of the savings before it in the bar."""
+    host = "a CPU that takes no time at all"
+    if not part or not whole or not whole.ns:
+        return f"Upper bound: {host}."
+    pct = 100.0 * part.ns / whole.ns
+    if any(other.form in SAVINGS and other.ns for other in parts[: parts.index(part)]):
+        most = f"at most {percent(pct)} less: {host}" if part.ns else "it saves nothing more"
+        return f"On top of the other savings, {most}."
+    # a replay without some gaps may save a little more than one without the host
+    return f"Upper bound: {host}." if pct < alone_pct else f"Upper bound, {percent(pct)} less: {host}."
 
 
 def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
