@@ -289,7 +289,7 @@ it("draws step times as a line with a band, numbers outliers, and selects the st
   });
   expect(el.querySelector(".hta-legend")?.textContent).toBe(
     "Step timeLine: median of 2 ranks.Band: fastest to slowest rank, 1.00 ms at the median." +
-      "Dot: unusually long.Ring: does not count.",
+      "Dot: unusually long.Ring, not counted: cut by the recording.",
   );
   expect(labels(el)).toEqual([
     "iteration 5: 10.0 ms. Select this iteration.",

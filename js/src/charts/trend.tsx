@@ -28,12 +28,13 @@ export function Trend({ marks, chart, legend, width, selecting }: ChartProps<Tre
   const [steps, mids, lows, highs] = [numbers("x"), numbers("mid"), numbers("low"), numbers("high")];
   const [mosts, ranks, outliers] = [numbers("most"), numbers("rank"), numbers("outlier")];
   const asides = marks.texts("aside");
+  const reasons = [...new Set(asides)].filter(Boolean).join(", ");
   const all = [...lows, ...highs, ...mosts].filter((value) => value >= 0);
   const least = min(all) ?? 0;
   const most = Math.max(max(all) ?? 0, least * (1 + LEAST_SPAN));
   const scale = linear(least, most, HEIGHT);
   const y = (value = 0) => Math.round(BASE - scale(value));
-  const column = Math.max(2, Math.min(72, (width - LEFT - 16) / steps.length));
+  const column = Math.max(2, (width - LEFT - 16) / steps.length);
   const x = (i: number) => LEFT + Math.round(10 * column * (i + 0.5)) / 10;
   const right = LEFT + column * steps.length;
   const every = Math.ceil(36 / column);
@@ -48,7 +49,7 @@ export function Trend({ marks, chart, legend, width, selecting }: ChartProps<Tre
         <span>Line: {legend[0]}.</span>
         <span>Band: {legend[1]}.</span>
         {outliers.some(Boolean) && <span>Dot: unusually long.</span>}
-        {asides.some(Boolean) && <span>Ring: does not count.</span>}
+        {reasons && <span>Ring, not counted: {reasons}.</span>}
       </p>
       <Plot label={`${inWords(chart.value)} by ${chart.x}`} width={right + 16} height={BASE + AXIS}>
         {ticks(least, most, 3).map((value) => (
