@@ -4,12 +4,14 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { followTheme } from "../src/theme";
 import { drawn } from "./support";
 
-let system: EventTarget & { matches: boolean };
+type Media = EventTarget & { matches: boolean };
+let system: Media;
+let forced: Media;
 let ended: AbortController;
 
 beforeEach(() => {
-  system = Object.assign(new EventTarget(), { matches: false });
-  vi.stubGlobal("matchMedia", () => system);
+  [system, forced] = [0, 1].map(() => Object.assign(new EventTarget(), { matches: false })) as [Media, Media];
+  vi.stubGlobal("matchMedia", (query: string) => (query.includes("forced-colors") ? forced : system));
   ended = new AbortController();
 });
 
@@ -47,6 +49,15 @@ it.each([
     system.matches = matches;
     expect(part().dataset.theme).toBe(theme);
   }
+});
+
+it("is as the system with forced colors, whatever the page says", () => {
+  set(document.body, { "data-jp-theme-light": "false" });
+  const el = part();
+  expect(el.dataset.theme).toBe("dark");
+  forced.matches = true;
+  forced.dispatchEvent(new Event("change"));
+  expect(el.dataset.theme).toBe("light");
 });
 
 it("follows a change of the page and of the system until the part ends", async () => {
