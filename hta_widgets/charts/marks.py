@@ -33,11 +33,13 @@ from hta_widgets.charts.spec import (
     Roofline,
     Spread,
     Stack,
+    Trend,
     Waterfall,
 )
 from hta_widgets.charts.stacked import stacked
 from hta_widgets.charts.step_points import shown_points
 from hta_widgets.charts.time_classes import time_classes
+from hta_widgets.charts.trend_points import trend_points
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.kernel_names import short_kernel_names
 
@@ -163,7 +165,7 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
-    """Columns: x, y, value, [ring]: the rows with the greatest sums; ranks as `in_bands` has them."""
+    """Columns: x, y, value: the rows with the greatest sums; ranks as `in_bands` has them."""
     table = pd.DataFrame(
         {
             "x": frame[chart.x].astype("float64"),
@@ -171,13 +173,18 @@ def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
             "value": frame[chart.value].astype("float64"),
         }
     )
-    if chart.ring:
-        table["ring"] = frame[chart.ring].astype("int64")
     if chart.y == "rank":
         return Marks(*in_bands(table))
     sums = table.groupby("y")["value"].sum().sort_values(ascending=False, kind="stable")
     shown = table[table["y"].isin(sums.head(_MOST_HEAT_ROWS).index)].reset_index(drop=True)
     return Marks(shown, left_out=max(0, len(sums) - _MOST_HEAT_ROWS))
+
+
+@marks.register
+def _trend(chart: Trend, frame: pd.DataFrame) -> Marks:
+    """Columns as in `trend_points`; the legend says what the line and the band are."""
+    table, line, band = trend_points(chart, frame)
+    return Marks(table, [line, band])
 
 
 @marks.register

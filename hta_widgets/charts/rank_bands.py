@@ -19,11 +19,11 @@ def in_bands(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     five times the median distance. The others are in at most 32 bands of equally many.
 
     Args:
-        table: columns x, y (the rank), value, [ring].
+        table: columns x, y (the rank), value.
 
     Returns:
-        The cells, where y of a band is its first rank, value the mean of its ranks that have the cell, and
-        ring whether any of them has it; and the ranks of each band, as lists in JSON.
+        The cells, where y of a band is its first rank, and value the mean of its ranks that have the cell;
+        and the ranks of each band, as lists in JSON.
     """
     sums = table.groupby("y")["value"].sum()
     if len(sums) <= _SINGLE:
@@ -34,7 +34,6 @@ def in_bands(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     bands = [band.tolist() for band in np.array_split(others, min(_BANDS, len(others)))]
     first = {rank: band[0] for band in bands for rank in band}
     row = table["y"].map(first).fillna(table["y"])
-    how = {"value": "mean", **({"ring": "max"} if "ring" in table else {})}
-    cells = table.assign(y=row).groupby(["y", "x"], dropna=False, as_index=False).agg(how)
+    cells = table.assign(y=row).groupby(["y", "x"], dropna=False, as_index=False).agg({"value": "mean"})
     legend = [json.dumps([int(rank) for rank in band]) for band in bands if len(band) > 1]
     return cells[list(table.columns)], legend

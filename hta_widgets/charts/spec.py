@@ -130,7 +130,6 @@ class Heat:
         contrast: the scale begins at the least value, not at 0: for values that differ by little. It spans at
             least a tenth of that value, so that noise does not look like a difference; the legend ends at the
             greatest value all the same.
-        ring: the column that tells which cells are outlined.
     """
 
     x: str
@@ -139,7 +138,30 @@ class Heat:
     time_class: str
     measure: str = ""
     contrast: bool = False
-    ring: str = ""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A line through the steps, with a band around it, and a numbered dot at each outlier.
+
+    Of several ranks the line is at the median, and the band reaches from the fastest to the slowest; of one
+    rank the band holds the middle half of its steps.
+
+    Attributes:
+        x: the column with the number of a step. by: that with the rank.
+        outlier: the column that tells which rows are unusual.
+        aside: the columns that tell which rows do not count, and why in words: such a step has a ring, and
+            the line a gap.
+        measure: what the values are, in words.
+    """
+
+    x: str
+    by: str
+    value: str
+    time_class: str
+    outlier: str
+    aside: tuple[tuple[str, str], ...]
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -357,5 +379,5 @@ class Changes:
     significant: str
 
 
-Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Roofline | Waterfall
+Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Roofline | Waterfall
 Figure = Chart | Table | Segments | Changes | Contour | Savings

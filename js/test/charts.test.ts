@@ -265,19 +265,17 @@ it("selects both ranks of a pair, or the one that waits if whom for is not known
   expect([model.get("ranks"), model.get("iterations")]).toEqual([[1], []]);
 });
 
-it("spreads a scale over values that differ, not over noise, and outlines the unusual", async () => {
-  const chart = { type: "heat", x: "iteration", y: "rank", value: "dur_ns", time_class: "host" };
+it("spreads a scale over values that differ, not over noise", async () => {
+  const chart = { type: "heat", x: "exchange", y: "rank", value: "dur_ns", time_class: "host" };
   const legend = (el: Element) => [...el.querySelectorAll(".hta-legend span")].map((end) => end.textContent);
   const shades = async (value: number[]) => {
-    const marks = wire({ x: [5, 6], y: [0, 0], value, ring: [0, 1] });
+    const marks = wire({ x: [5, 6], y: [0, 0], value });
     const { el } = await show({
       ...panel,
-      chart: { ...chart, measure: "Step time", contrast: true, ring: "outlier" },
+      chart: { ...chart, measure: "Step time", contrast: true },
       marks,
     });
     expect(el.querySelector(".hta-legend")?.textContent).toContain("Step time");
-    expect(labels(el)[1]).toContain("ms, unusual. Select both.");
-    expect(el.querySelectorAll("[data-ring]")).toHaveLength(1);
     const steps = [...el.querySelectorAll(".hta-legend rect")];
     const last = (all: Element[]) => Number(all.at(-1)?.getAttribute("fill-opacity"));
     const cells = [...el.querySelectorAll(".hta-cell")];
@@ -292,6 +290,68 @@ it("spreads a scale over values that differ, not over noise, and outlines the un
   expect(slower).toBeCloseTo(0.05 + 0.95 * 0.1);
   expect(ends).toEqual(["10.0 ms", "10.1 ms"]);
   expect((await shades([112e6, 112e6]))[1]).toEqual(["112 ms"]);
+});
+
+const trend = {
+  ...panel,
+  kind: "step_times",
+  chart: { type: "trend", x: "iteration", value: "dur_ns", time_class: "host", measure: "Step time" },
+  legend: ["median of 2 ranks", "fastest to slowest rank, 1.00 ms at the median"],
+};
+
+it("draws step times as a line with a band, numbers outliers, and selects the step that is clicked", async () => {
+  const { el, model } = await show({
+    ...trend,
+    marks: wire({
+      x: [5, 6, 7, 8],
+      mid: [10e6, 20e6, Number.NaN, 10e6],
+      low: [10e6, 10e6, Number.NaN, 9e6],
+      high: [10e6, 30e6, Number.NaN, 11e6],
+      most: [10e6, 30e6, 4e6, 11e6],
+      rank: [0, 1, 0, 1],
+      outlier: [0, 1, 0, 0],
+      aside: ["", "", "cut by the recording", ""],
+    }),
+  });
+  expect(el.querySelector(".hta-legend")?.textContent).toBe(
+    "Step timeLine: median of 2 ranks.Band: fastest to slowest rank, 1.00 ms at the median." +
+      "Dot: unusually long.Ring, not counted: cut by the recording.",
+  );
+  expect(labels(el)).toEqual([
+    "iteration 5: 10.0 ms. Select this iteration.",
+    "iteration 6: 20.0 ms, up to 30.0 ms on rank 1, unusually long. Select this iteration.",
+    "iteration 7: 4.00 ms, cut by the recording. Select this iteration.",
+    "iteration 8: 10.0 ms, up to 11.0 ms on rank 1. Select this iteration.",
+  ]);
+  expect([...el.querySelectorAll(".hta-value")].map((text) => text.textContent)).toEqual(["6"]);
+  expect(el.querySelectorAll(".hta-dot-mark, circle.hta-line")).toHaveLength(2);
+  expect(el.querySelectorAll("path.hta-line")).toHaveLength(2); // a gap at the step that does not count
+  const dot = Number(el.querySelector(".hta-dot-mark")?.getAttribute("cy"));
+  const ring = Number(el.querySelector("circle.hta-line")?.getAttribute("cy"));
+  expect(ring - dot).toBe(112); // from the longest to the shortest step
+  click(rows(el)[1]);
+  expect([model.get("iterations"), model.get("ranks")]).toEqual([[6], []]);
+  await drawn();
+  expect(rows(el).map((row) => row.getAttribute("aria-pressed"))).toEqual([
+    "false",
+    "true",
+    "false",
+    "false",
+  ]);
+  press(rows(el)[1], "Enter");
+  expect(model.get("iterations")).toEqual([]);
+});
+
+it("draws steps that hardly differ as a flat line, and one step alone", async () => {
+  const steady = async (mid: number[]) => {
+    const zeros = mid.map(() => 0);
+    const columns = { low: mid, high: mid, most: mid, rank: zeros, outlier: zeros, aside: mid.map(() => "") };
+    const { el } = await show({ ...trend, marks: wire({ x: mid.map((_, i) => i), mid, ...columns }) });
+    return el.querySelector("path.hta-line")?.getAttribute("d") ?? "";
+  };
+  const heights = (await steady([10e6, 10.1e6])).match(/(?<= )\d+/g)?.map(Number) as [number, number];
+  expect(heights[0] - heights[1]).toBe(11); // a tenth of the height, for a hundredth
+  expect(await steady([10e6])).toMatch(/^M[\d.]+ 132h.1$/);
 });
 
 it("lists findings in words, shows what they are about, and opens their panel", async () => {

@@ -52,6 +52,15 @@ it.each([
   }
 });
 
+it("is as the system with forced colors, whatever the page says", () => {
+  set(document.body, { "data-jp-theme-light": "false" });
+  const el = part();
+  expect(el.dataset.theme).toBe("dark");
+  forced.matches = true;
+  forced.dispatchEvent(new Event("change"));
+  expect(el.dataset.theme).toBe("light");
+});
+
 it("follows a change of the page and of the system until the part ends", async () => {
   const el = part();
   expect(el.dataset.theme).toBe("light");
@@ -66,15 +75,4 @@ it("follows a change of the page and of the system until the part ends", async (
   system.dispatchEvent(new Event("change"));
   await drawn();
   expect(el.dataset.theme).toBe("light");
-});
-
-it("is as the system is where colors are forced, whatever the page says", async () => {
-  document.body.dataset.jpThemeLight = "true";
-  system.matches = true;
-  const el = part();
-  expect(el.dataset.theme).toBe("light");
-  forced.matches = true;
-  forced.dispatchEvent(new Event("change"));
-  await drawn();
-  expect(el.dataset.theme).toBe("dark");
 });

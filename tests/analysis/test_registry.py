@@ -57,7 +57,9 @@ def columns_of(chart: spec.Figure | None) -> set[str]:
         case spec.Lines():
             named = [chart.time, chart.value, *chart.by, chart.beside]
         case spec.Heat():
-            named = [chart.x, chart.y, chart.value, chart.ring]
+            named = [chart.x, chart.y, chart.value]
+        case spec.Trend():
+            named = [chart.x, chart.by, chart.value, chart.outlier, *(column for column, _ in chart.aside)]
         case spec.Spread():
             own = [chart.low, chart.mid, chart.high, chart.order]
             named = [chart.label, *own, *(chart.quartiles or ())]

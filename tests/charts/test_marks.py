@@ -15,7 +15,18 @@ from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
 from hta_widgets.charts.plotly import figure
-from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Roofline, Series, Spread, Stack
+from hta_widgets.charts.spec import (
+    Bars,
+    Flame,
+    Heat,
+    Histogram,
+    Lines,
+    Roofline,
+    Series,
+    Spread,
+    Stack,
+    Trend,
+)
 from hta_widgets.charts.step_points import shown_points
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
@@ -174,10 +185,9 @@ def test_a_heat_map_of_many_ranks_keeps_those_apart_and_has_the_others_in_bands(
     values = np.full((200, 3), 100) + np.arange(200)[:, None] % 3
     values[70], values[150] = 900, 1
     frame = pd.DataFrame(
-        {"rank": np.repeat(range(200), 3), "iteration": [0, 1, 2] * 200, "dur_ns": values.ravel(), "odd": 0}
+        {"rank": np.repeat(range(200), 3), "iteration": [0, 1, 2] * 200, "dur_ns": values.ravel()}
     )
-    frame.loc[frame["rank"].eq(5) & frame["iteration"].eq(1), "odd"] = 1
-    chart = Heat("iteration", "rank", "dur_ns", "host", ring="odd")
+    chart = Heat("iteration", "rank", "dur_ns", "host")
     drawn = marks(chart, frame)
     bands = [json.loads(text) for text in drawn.legend]
     assert len(bands) == 32
@@ -190,10 +200,48 @@ def test_a_heat_map_of_many_ranks_keeps_those_apart_and_has_the_others_in_bands(
         for x in range(3):
             mean = sum(int(values[rank, x]) for rank in band) / len(band)
             assert cells.loc[(band[0], x), "value"] == pytest.approx(mean)
-            assert cells.loc[(band[0], x), "ring"] == (5 in band and x == 1)
     few = frame[frame["rank"] < 64]
     assert marks(chart, few).table["value"].tolist() == few["dur_ns"].tolist()
     assert marks(chart, few).legend == []
+
+
+TREND = Trend("iteration", "rank", "dur_ns", "host", "outlier", (("partial", "cut"), ("start_up", "starts")))
+
+
+def steps(times: dict[int, list[int]], cut: tuple[tuple[int, int], ...] = ()) -> pd.DataFrame:
+    """Steps 5, 6, ... of each rank; `cut` ones (rank, step) are partial, and what takes 100 is unusual."""
+    rows = [(rank, 5 + i, ns) for rank, own in times.items() for i, ns in enumerate(own)]
+    frame = pd.DataFrame(rows, columns=["rank", "iteration", "dur_ns"])
+    partial = [(rank, step) in cut for rank, step, _ in rows]
+    return frame.assign(outlier=frame["dur_ns"] == 100, partial=partial, start_up=False)
+
+
+def test_a_trend_goes_through_the_medians_of_ranks_between_the_fastest_and_the_slowest() -> None:
+    frame = steps(
+        {0: [10, 12, 3, 1], 1: [11, 100, 9, 2], 2: [15, 14, 8, 3]}, ((0, 7), *((r, 8) for r in range(3)))
+    )
+    drawn = marks(TREND, frame.sample(frac=1, random_state=0))
+    points = drawn.table
+    assert points[["x", "most", "rank", "outlier"]].to_numpy().tolist() == [
+        [5, 15, 2, 0], [6, 100, 1, 1], [7, 9, 1, 0], [8, 3, 2, 0]]  # fmt: skip
+    assert points["aside"].tolist() == ["", "", "", "cut"], "rank 0 alone does not count in step 7"
+    known = points[["mid", "low", "high"]].iloc[:3].to_numpy().tolist()
+    assert known == [[11, 10, 15], [14, 12, 100], [8.5, 8, 9]]
+    assert points[["mid", "low", "high"]].iloc[3].isna().all()
+    assert drawn.legend == ["median of 3 ranks", "fastest to slowest rank, 5 ns at the median"]
+
+
+def test_a_trend_of_one_rank_has_the_quartiles_of_its_steps() -> None:
+    drawn = marks(TREND, steps({3: [10, 12, 14, 16, 18, 1]}, ((3, 10),)))
+    assert drawn.table[["low", "high"]].iloc[:5].to_numpy().tolist() == [[12, 16]] * 5
+    assert drawn.table[["mid", "low", "high"]].iloc[5].isna().all()
+    assert drawn.legend == ["rank 3", "middle half of its steps, 12 ns to 16 ns"]
+
+
+def test_a_trend_of_steps_of_which_none_counts_says_only_what_it_would_be() -> None:
+    drawn = marks(TREND, steps({3: [10]}, ((3, 5),)))
+    assert drawn.table["mid"].isna().all()
+    assert drawn.legend == ["rank 3", "middle half of its steps"]
 
 
 def test_a_spread_shows_the_kernels_that_take_most_time() -> None:

@@ -10,7 +10,7 @@ from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.charts.plotly import figure
 from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
-from hta_widgets.charts.spec import Heat, Lines, Spread, Stack, Table
+from hta_widgets.charts.spec import Heat, Lines, Spread, Stack, Table, Trend
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,11 @@ def test_rates_over_time_have_their_own_axis() -> None:
 
 
 def test_heat_begins_at_its_least_value_only_where_the_chart_says_so() -> None:
-    frame = pd.DataFrame(
-        {"rank": [0, 0], "iteration": [5, 6], "busy_pct": [80.0, 82.0], "odd": [False, True]}
-    )
-    chart = Heat("iteration", "rank", "busy_pct", "host", ring="odd")
-    cells, ring = figure(chart, frame, "").data
+    frame = pd.DataFrame({"rank": [0, 0], "iteration": [5, 6], "busy_pct": [80.0, 82.0]})
+    chart = Heat("iteration", "rank", "busy_pct", "host")
+    (cells,) = figure(chart, frame, "").data
     assert (cells.zmin, cells.zmax) == (0, 82)
     assert cells.colorbar.title.text == "Busy (%)"
-    assert (list(ring.x), list(ring.y), ring.name) == (["6"], ["0"], "Odd")
     contrast = figure(replace(chart, contrast=True), frame, "").data[0]
     # the scale ends at the greatest value, in a quarter of the colour: differences of 2 in 80 are small
     assert (contrast.zmin, contrast.zmax, contrast.showscale) == (80, 82, True)
@@ -75,6 +72,21 @@ def test_heat_begins_at_its_least_value_only_where_the_chart_says_so() -> None:
     same = figure(replace(chart, contrast=True), frame.assign(busy_pct=80.0), "").data[0]
     assert not same.showscale and [end for _, end in same.colorscale] == ["#ffffff", "#ffffff"]
     assert cells.colorscale[1][1] == "#009e73"
+
+
+def test_a_trend_is_a_line_with_its_band_and_its_outliers_by_number() -> None:
+    frame = pd.DataFrame(
+        {"rank": [0, 0, 0, 1, 1, 1], "iteration": [5, 6, 7] * 2, "dur_ns": [10e6, 10e6, 4e6, 12e6, 30e6, 4e6]}
+    )
+    frame = frame.assign(outlier=frame["dur_ns"] == 30e6, partial=frame["iteration"] == 7)
+    chart = Trend("iteration", "rank", "dur_ns", "host", "outlier", (("partial", "cut"),), "Step time")
+    low, high, line, slow, aside = figure(chart, frame, "").data
+    assert [list(low.y)[:2], list(line.y)[:2], list(high.y)[:2]] == [[10, 10], [11, 20], [12, 30]]
+    assert list(line.x) == ["5", "6", "7"] and np.isnan(line.y[2])
+    assert (high.fill, line.name) == ("tonexty", "median of 2 ranks")
+    assert (list(slow.text), list(slow.y), list(slow.customdata)) == (["6"], [30], [1])
+    assert (list(aside.x), list(aside.y), list(aside.customdata)) == (["7"], [4], ["cut"])
+    assert figure(chart, frame.head(0), "").layout.yaxis.title.text == "Step time (ms)"
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])

@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.start_up import job_start_up
-from hta_widgets.charts.spec import Heat
+from hta_widgets.charts.spec import Trend
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
 
@@ -192,7 +192,19 @@ ANALYSIS = Analysis(
     title="How long each step takes on each rank",
     function=step_times,
     sentence=sentence,
-    chart=Heat("iteration", "rank", "dur_ns", "host", "Step time", contrast=True, ring="outlier"),
+    chart=Trend(
+        "iteration",
+        "rank",
+        "dur_ns",
+        "host",
+        "outlier",
+        (
+            ("partial", "cut by the recording"),
+            ("start_up", "holds start-up"),
+            ("open", "its end is not recorded"),
+        ),
+        "Step time",
+    ),
     requires=(),
-    ignores=("ranks", "iterations"),
+    ignores=("iterations",),
 )

@@ -22,6 +22,7 @@ from hta_widgets.charts.plotly.segments import segments
 from hta_widgets.charts.plotly.spread import spread
 from hta_widgets.charts.plotly.stack import stack
 from hta_widgets.charts.plotly.table import table
+from hta_widgets.charts.plotly.trend import trend
 
 _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Bars: bars,
@@ -37,6 +38,7 @@ _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Spread: spread,
     spec.Stack: stack,
     spec.Table: table,
+    spec.Trend: trend,
     spec.Waterfall: waterfall,
 }
 

@@ -14,7 +14,7 @@ _LEAST_SPAN = 0.1  # of the least value, as `Heat.contrast` documents
 
 
 def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
-    """A cell per row, which tells all columns of the row on hover; outlined cells have a circle."""
+    """A cell per row, which tells all columns of the row on hover."""
     unit = axis_unit(chart.value, float(frame[chart.value].max()) if len(frame) else 0.0)
     cells = frame.assign(
         _x=frame[chart.x].astype("str").replace("<NA>", "none"),
@@ -44,16 +44,6 @@ def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
             hovertemplate="%{text}<extra></extra>",
         )
     )
-    if chart.ring and frame[chart.ring].any():
-        ringed = cells[frame[chart.ring].to_numpy(bool)]
-        figure.add_scatter(
-            x=ringed["_x"],
-            y=ringed["_y"],
-            mode="markers",
-            marker={"symbol": "circle-open", "color": "#000000"},
-            name=in_words(chart.ring),
-            hoverinfo="skip",
-        )
     return figure.update_layout(
         xaxis={"title": in_words(chart.x), "type": "category"},
         yaxis={"title": in_words(chart.y), "type": "category", "autorange": "reversed"},

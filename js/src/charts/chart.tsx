@@ -11,6 +11,7 @@ import { type RooflineChart, RooflineView } from "./roofline";
 import { type BarsChart, Rows } from "./rows";
 import type { Selecting } from "./select";
 import { Spread, type SpreadChart } from "./spread";
+import { Trend, type TrendChart } from "./trend";
 import type { WaterfallChart } from "./waterfall";
 
 export type Chart =
@@ -18,6 +19,7 @@ export type Chart =
   | BarsChart
   | LinesChart
   | HeatChart
+  | TrendChart
   | SpreadChart
   | HistogramChart
   | FlameChart
@@ -45,6 +47,7 @@ export const CHARTS: Partial<Record<string, AnyChart>> = {
   bars: Rows,
   lines: Lines,
   heat: Heat,
+  trend: Trend,
   spread: Spread,
   histogram: Histogram,
   flame: Flame,

@@ -20,8 +20,6 @@ export interface HeatChart {
   measure?: string;
   /** the scale begins at the least value */
   contrast?: boolean;
-  /** whether marks tell which cells are outlined */
-  ring?: string;
 }
 
 /** With contrast, the scale spans at least this share of the least value: less is noise. */
@@ -34,7 +32,6 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
   const columns = distinct(xs);
   const rows = distinct(ys);
   const unit = unitOf(chart.value, values);
-  const rings = chart.ring ? marks.numbers("ring") : [];
   const least = (chart.contrast && min(values)) || 0;
   const most = max(values) || 0;
   const span = Math.max(most, least * (1 + LEAST_SPAN)) - least || 1;
@@ -112,8 +109,7 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
           const band = bands.get(y);
           const pair = band ? band : overTime ? [y] : [...new Set([y, x])].filter((rank) => rank >= 0);
           const chosen = are(ranks, ...pair) && (!overTime || Number.isNaN(x) || are(iterations, x));
-          const ring = rings[i] ? ", unusual" : "";
-          const text = `${chart.y} ${rowLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${band ? " on average" : ""}${ring}`;
+          const text = `${chart.y} ${rowLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${band ? " on average" : ""}`;
           return (
             <Mark
               key={`${x} ${y}`}
@@ -134,7 +130,6 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
                 height={ROW - 1}
                 fill={fill}
                 fill-opacity={shade((value - least) / span)}
-                data-ring={ring ? "" : undefined}
               />
             </Mark>
           );
