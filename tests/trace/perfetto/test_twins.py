@@ -35,6 +35,7 @@ RECORDINGS = [
     "traces/tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
     "traces/tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
     "cases/h03_overflow_mild/rank0.json",
+    "cases/serving/ann_all.json.gz",  # kernels of graphs on lanes of their own
 ]
 # numbers of events, which are others since the twin has begins and ends, and what is drawn in that order
 PLACES = {"node", "parent_node", "match"}

@@ -22,6 +22,7 @@ from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.reader import values
 from hta_widgets.trace.reader.bytes import PADDING
 from hta_widgets.trace.reader.columns import ColumnScanner, _merge
+from hta_widgets.trace.reader.dialects import as_kineto
 from hta_widgets.trace.reader.dictionary import Dictionary
 from hta_widgets.trace.reader.perfetto import layout
 from hta_widgets.trace.reader.perfetto.annotations import NAME_IID, STRING_IID, as_json, decoded
@@ -146,7 +147,7 @@ class _Making:
             dictionaries[name] = text.dictionary
         self._note(ends)
         table = EventTable(self.reading.path, n, dense, sparse, dictionaries, self.metadata, self.problems)
-        return with_categories(table, bool((self.kind == STAGE).any()), self.reading.seen)
+        return as_kineto(with_categories(table, bool((self.kind == STAGE).any()), self.reading.seen))
 
     # ---- rows
 
