@@ -340,3 +340,9 @@ def test_every_surface_has_the_order_of_the_overview(name):
     assert own[0]["title"].lower() in sentence(frame).lower()
     named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
     assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
+
+
+def test_a_device_is_called_what_it_is() -> None:
+    trace = Trace.open(shared_input("recordings/mlu370"), cache=False)
+    said = story(trace, None, overview(trace))
+    assert "the MLU is idle" in said.limits and "GPU" not in said.headline + said.limits

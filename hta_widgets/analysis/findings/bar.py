@@ -59,11 +59,13 @@ class Whole:
         ns: the mean step of the judged ranks; without marked steps, their judged time.
         per_step: steps are marked.
         split: class -> its part, ns; adds up.
+        device: what to call the device: "GPU", "NPU".
     """
 
     ns: int
     per_step: bool
     split: Mapping[LostAs, int]
+    device: str
 
 
 def whole_of_step(inputs: Inputs) -> Whole | None:
@@ -82,7 +84,8 @@ def whole_of_step(inputs: Inputs) -> Whole | None:
     steps = frame["rank"].map(counts).fillna(1).to_numpy(np.int64) if per_step else np.ones(len(frame))
     columns = ("window_ns", *_COLUMNS)
     ns, *parts = (float((frame[column].to_numpy() / np.maximum(steps, 1)).mean()) for column in columns)
-    return Whole(round(ns), per_step, whole_parts(dict(zip(_OF_DEVICES, parts, strict=True)), round(ns)))
+    split = whole_parts(dict(zip(_OF_DEVICES, parts, strict=True)), round(ns))
+    return Whole(round(ns), per_step, split, inputs.accelerator.word)
 
 
 def _of_hosts(inputs: Inputs) -> Whole | None:
@@ -90,7 +93,7 @@ def _of_hosts(inputs: Inputs) -> Whole | None:
     counts = inputs.judged_steps
     spent = [ns / counts.get(rank, 1) for rank, ns in windows.items()]
     ns = round(sum(spent) / len(spent)) if spent else 0
-    return Whole(ns, bool(counts), {"host": ns}) if ns else None
+    return Whole(ns, bool(counts), {"host": ns}, inputs.accelerator.word) if ns else None
 
 
 def whole_parts(parts: Mapping[LostAs, float], total: int) -> dict[LostAs, int]:

@@ -101,7 +101,8 @@ def serving_rate(inputs: Inputs) -> Finding | None:
     if row.works_pct is not None:
         whole = "the period" if row.follows else "the step"
         works = Claim("serving_works", row.works_pct, "%", whole, (rank,), about)
-        first += say("; the GPU works {works} of it", works=works)
+        device = inputs.accelerator.word
+        first += say("; the {device} works {works} of it", device=device, works=works)
     if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about={"phase": row.phase})
         place = inputs.of(rank, _place).frame

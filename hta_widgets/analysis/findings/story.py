@@ -46,10 +46,10 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.trust import forbidden
 
 _DOES: Final = {
-    "compute": "the GPU computes {pct} of it",
+    "compute": "the {device} computes {pct} of it",
     "communication": "communication takes {pct} of it",
     "memory": "copies take {pct} of it",
-    "idle": "the GPU is idle for {pct} of it",
+    "idle": "the {device} is idle for {pct} of it",
 }
 
 
@@ -222,7 +222,8 @@ def _does(frame: pd.DataFrame, whole: Whole) -> str:
     if "host" in whole.split:
         return decapitalised(_working(frame)).replace("the time.", "it") or "no cause takes much of it"
     main = max(whole.split, key=lambda name: whole.split[name])
-    return _DOES[main].format(pct=percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0))
+    share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
+    return _DOES[main].format(device=whole.device, pct=share)
 
 
 def _working(frame: pd.DataFrame) -> str:
@@ -269,7 +270,8 @@ def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[A
     rest = {name: _rest(parts, name) for name in CLASSES}
     if saved and any(rest.values()):
         main = max(rest, key=lambda name: rest[name])
-        said = _DOES[main].format(pct=percent(100.0 * rest[main] / sum(rest[name] for name in CLASSES)))
+        share = percent(100.0 * rest[main] / sum(rest[name] for name in CLASSES))
+        said = _DOES[main].format(device=whole.device, pct=share)
         return f"Of the time that remains, {said.removesuffix(' of it')}."
     if "host" in whole.split and any(part.form == "unknown" for part in parts):
         return _working(frame)
