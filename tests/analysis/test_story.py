@@ -346,3 +346,12 @@ def test_a_device_is_called_what_it_is() -> None:
     trace = Trace.open(shared_input("recordings/mlu370"), cache=False)
     said = story(trace, None, overview(trace))
     assert "the MLU is idle" in said.limits and "GPU" not in said.headline + said.limits
+
+
+def test_of_several_recordings_the_one_that_is_open_is_named() -> None:
+    folder = shared_input("recordings/three_experiments")
+    for name in ("trace_06.json.gz", "trace_04.json.gz"):
+        trace = Trace.open(folder, cache=False, recording=name)
+        assert story(trace, None, overview(trace)).scope.endswith(f"per step, {name} of 3 recordings")
+    alone = Trace.open(folder / "trace_04.json.gz", cache=False)
+    assert "recording" not in story(alone, None, overview(alone)).scope

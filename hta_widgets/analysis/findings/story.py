@@ -37,6 +37,7 @@ from hta_widgets.formatting import (
     counted,
     decapitalised,
     duration,
+    encodable,
     in_words,
     percent,
     ranks_in_words,
@@ -178,6 +179,8 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
         said.append(f"the selected {duration(scope.window_ns[1] - scope.window_ns[0])}")
     if whole:
         said.append(f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}")
+    if trace.recording:
+        said.append(f"{encodable(trace.recording)} of {counted(len(trace.recordings), 'recording')}")
     return ", ".join([*said, *([trace.without] if trace.without else [])])
 
 
