@@ -144,6 +144,16 @@ it("says what was checked where nothing is found", async () => {
   expect(el.querySelector(".hta-whole")).toBeNull();
 });
 
+it("does not deny what the headline judges, where only the host is recorded", async () => {
+  const said = async (lostAs: string) => {
+    const parts = [{ ...CONTENT.parts[0], lost_as: lostAs, finding: -1 }];
+    const { el } = await inExplorer({ content: { ...CONTENT, advice: [], clean: [], parts } });
+    return el.querySelector(".hta-advice h3")?.textContent;
+  };
+  expect(await said("host")).toBe("Nothing to save stands out");
+  expect(await said("idle")).toBe("Nothing could be judged");
+});
+
 it("never lets labels overlap or leave the bar", () => {
   expect(placed([0, 10, 500], [100, 100, 50], 1000)).toEqual([0, 116, 500]);
   expect(placed([0, 980, 990], [100, 100, 50], 1000)).toEqual([0, 834, 950]);

@@ -38,7 +38,7 @@ function Nothing({ story, open }: AdviceProps) {
   const ofHost = story.parts.some(({ lost_as }) => lost_as === "host");
   return (
     <>
-      <h3>{checked ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
+      <h3>{checked || ofHost ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
       {story.trust && <p>{story.trust}</p>}
       {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
       {story.unknown.map(({ name, remedy }) => (
