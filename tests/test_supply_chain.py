@@ -27,6 +27,7 @@ EXCEPTED = {
     "hta_widgets/jit/object_code.py": ["ctypes"],  # puts it into memory and lets it run
     "hta_widgets/jit/portable.py": ["exec"],  # part of the build, of kernels' arguments alone
     "hta_widgets/trace/cluster.py": ["pickle"],  # what workers of the caller's own cluster answer
+    "hta_widgets/trace/reader/listing.py": ["urllib.parse"],  # takes the escapes out of links
     "hta_widgets/trace/memory.py": ["ctypes"],  # asks the C library to give back what was freed
 }
 OF_BROWSERS = re.compile(

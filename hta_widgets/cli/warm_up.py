@@ -26,6 +26,7 @@ from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.memory_snapshot.pickles import plain_values
+from hta_widgets.memory_snapshot.tables import tables_of
 from hta_widgets.timeline import Pyramid, build_lanes, outline
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.raw import RawTrace
@@ -68,7 +69,7 @@ def _read_others() -> None:
     pickled = bytes.fromhex(
         "8004951b000000000000007d948c087365676d656e7473945d94473ff800000000000061732e"
     )  # {"segments": [1.5]}
-    plain_values(np.frombuffer(pickled, np.uint8))
+    tables_of(plain_values(np.frombuffer(pickled, np.uint8)))
 
 
 def _draw() -> None:

@@ -194,7 +194,7 @@ def test_mutated_snapshots_never_crash(tmp_path: Path) -> None:
 def test_other_pickles_are_named(tmp_path: Path) -> None:
     path = tmp_path / "other.pickle"
     path.write_bytes(pickle.dumps({"entries": []}, 4))
-    with pytest.raises(ForeignFileError, match="no memory snapshot"):
+    with pytest.raises(ForeignFileError, match="not a memory snapshot: it has no segments"):
         MemorySnapshot.open(path)
     path.write_bytes(b"{}")
     with pytest.raises(TraceFormatError, match="no pickle"):
