@@ -159,7 +159,8 @@ def test_findings(number):
     columns = ["section", "severity", "topic", "share_pct", "rank", "text", "role", "title", "part_of"]
     rows = [("unknown", "note", topic, 5.0, pd.NA, "", "cause", CAUSES[topic], "") for topic in CAUSES]
     rows = rows[:number]
-    frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"}).assign(headline="", saving="")
+    frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"})
+    frame = frame.assign(headline="", saving="")
     text = ANALYSES["overview"].sentence(frame)
     assert not slips(text)
     assert text.endswith("stands out." if number == 2 else "stand out." if number > 2 else ".")
