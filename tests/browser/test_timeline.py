@@ -429,7 +429,11 @@ def test_a_brush_tells_what_it_holds_while_it_is_drawn(lab: Lab, mode: str) -> N
     lab.page.mouse.up()
     lab.expect_kernel("selection.window is not None", True)
     inside = "(lambda e, w: e[(e.start_ns < w[1]) & ((e.start_ns + e.dur_ns > w[0]) | (e.start_ns >= w[0]))])"
-    count = literal_eval(lab.kernel(f"len({inside}(trace.events(), selection.window))"))
+    for _ in range(40):  # the window of the drag's last moment comes after those of its earlier ones
+        count = literal_eval(lab.kernel(f"len({inside}(trace.events(), selection.window))"))
+        if f"{count:,} slices on the lanes shown" in words.inner_text():
+            break
+        lab.page.wait_for_timeout(250)
     assert count > 2
     line = lab.page.locator(".hta-timeline-focus").first
     expect(words).to_contain_text(f"{count:,} slices on the lanes shown")
