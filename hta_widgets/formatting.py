@@ -186,7 +186,7 @@ def _in_unit(value: float, quantity: str, unit: Unit) -> str:
 def encodable(text: str) -> str:
     """`text` as UTF-8 can hold it: the bytes of a file name that are no UTF-8 become ``\\xff``.
 
-    >>> encodable("rank\udcff.json")
+    >>> encodable("rank\\udcff.json")
     'rank\\\\xff.json'
     """
     if text.isascii():

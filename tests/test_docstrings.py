@@ -1,5 +1,6 @@
 """Everything public says what it is, takes and returns; the site and `help()` show nothing else."""
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from docs.docstrings import sections
 from docs.terms import TERMS
 from hta_widgets import Trace, analysis, edits, examples
 from hta_widgets.errors import MissingDataError
+from tests.support import ROOT
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: value for name in analysis.__all__ if inspect.isfunction(value := getattr(analysis, name))
@@ -102,3 +104,11 @@ def test_class_and_what_it_offers_is_described(name: str) -> None:
 def offers(name: str, value: Any) -> bool:
     described = (property, classmethod, staticmethod)
     return not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, described))
+
+
+def test_docstrings_are_utf8() -> None:
+    """Python 3.13 cannot import a module of which one is not."""
+    for file in sorted((ROOT / "hta_widgets").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                (ast.get_docstring(node) or "").encode()
