@@ -22,15 +22,20 @@ from tests.widgets.watched_explorers import SECONDS
 
 def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> None:
     """The garbage collector runs in any thread, such as one that the holder of the lock waits for."""
-    part = RankSelector(ddp)
+    # what other tests of this process left at work may hold one part for longer, but not each new one
+    assert any(is_collected_under_the_lock(ddp) for _ in range(3))
+
+
+def is_collected_under_the_lock(trace: Trace) -> bool:
+    part = RankSelector(trace)
     part.close()
     part.itself = part  # only the collector finds it
-    collected = []
+    collected: list[bool] = []
     part.on_collected = Finalized(collected)
     gc.disable()
     try:
         del part
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 30
         while not collected and time.monotonic() < deadline:  # a worker may still be at it
             with UI_LOCK:
                 other = threading.Thread(target=gc.collect, daemon=True)
@@ -39,7 +44,7 @@ def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> 
                 assert not other.is_alive()
     finally:
         gc.enable()
-    assert collected == [True]
+    return collected == [True]
 
 
 class Finalized:
