@@ -149,8 +149,8 @@ class Trend:
 
     Attributes:
         x: the column with the number of a step. by: that with the rank.
-        outlier: the column that tells which rows are unusual.
-        aside: the columns that tell which rows do not count, and why in words: such a step has a ring, and
+        outlier: the column that says which rows are unusual.
+        aside: the columns that say which rows do not count, and why in words: such a step has a ring, and
             the line a gap.
         measure: what the values are, in words.
     """

@@ -1,19 +1,15 @@
 // The column beside the timeline: what a finding says, why, what to do, and how sure that is.
 
-import type { Signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { Button } from "../button";
 import { copyText } from "../export";
 import { duration } from "../format";
+import type { Chosen } from "./chosen";
 import { type Advice, glyph, isSaving, type Story } from "./story";
 
-export interface AdviceProps {
+/** Where none is shown, the first finding stands here. */
+export interface AdviceProps extends Chosen {
   story: Story;
-  /** the finding that is shown, -1 for none: then the first one stands here */
-  shown: Signal<number>;
-  place: Signal<number>;
-  step(by: 1 | -1): void;
-  toggle(finding: number): void;
   /** tries the change in "What if"; null where no replay makes it */
   attempt: ((finding: number) => void) | null;
   open(kind: string): void;

@@ -104,7 +104,7 @@ export const diff: View = ({ model, el, signal, host }) => {
       return placed.length > 0 && <Panels {...{ placed, host, signal }} />;
     };
     const timelines = parts.value.filter(([area]) => area === "timeline");
-    const told = parts.value.filter(([area]) => area === "story");
+    const stories = parts.value.filter(([area]) => area === "story");
     return (
       <article class="hta-explorer hta-diff" aria-busy={status.value === "busy"}>
         <Loading {...loading} />
@@ -119,7 +119,7 @@ export const diff: View = ({ model, el, signal, host }) => {
           </ul>
         )}
         {headline.value && <h2 aria-live="polite">{headline.value}</h2>}
-        {told.map(([area, ref]) => (
+        {stories.map(([area, ref]) => (
           <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
         ))}
         <Notices {...loading} />

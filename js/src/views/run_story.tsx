@@ -1,17 +1,18 @@
 // RunStory: the mean step of each run as a bar, all on one scale. What all runs have stands first, so that what differs
 // stands out at the ends; a list says what that is, and the advice beside it how sure and where it shows.
 
-import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { effect, type Signal } from "@preact/signals";
 import { Button } from "../button";
 import { duration } from "../format";
 import { trait, type View } from "../model";
 import { OPEN } from "../notes";
-import { consume, onAbort } from "../page";
+import { onAbort } from "../page";
 import { letter } from "../runs";
-import { adoptStyles, combined, draw } from "../shared";
+import { adoptStyles, draw } from "../shared";
 import { MARK, type Mark } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { AdviceColumn } from "../story/advice";
+import { choosesPlaces } from "../story/chosen";
 import { type Advice, CLASS, glyph, type Part, type Story } from "../story/story";
 import css from "../story/story.css";
 
@@ -63,20 +64,15 @@ export const runStory: View = ({ model, el, signal }) => {
   const shown = trait<number>(model, "shown", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
-  const place = makeSignal(0);
   const ask = (event: string, detail: unknown) =>
     el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
-  const toggle = (change: number) => {
-    place.value = 0;
-    shown.value = shown.value === change ? -1 : change;
-  };
-  const step = (by: 1 | -1) => {
-    const at = Math.max(0, shown.value);
-    const many = content.value.changes?.[at]?.places.length ?? 0;
-    if (!many) return;
-    if (shown.value < 0) toggle(at);
-    else place.value = (place.value + by + many) % many;
-  };
+  const chosen = choosesPlaces(
+    el,
+    shown,
+    () => content.value.changes?.map(({ places }) => places.length) ?? [],
+    signal,
+  );
+  const { place, toggle } = chosen;
   const marks = effect(() => {
     const found = content.value.changes?.[shown.value]?.places[place.value];
     const mark: RunMark | null = found
@@ -93,40 +89,26 @@ export const runStory: View = ({ model, el, signal }) => {
   });
   onAbort(signal, marks);
 
-  /** Digits open changes, Escape goes back: as in the story of one job. */
-  const key = (event: KeyboardEvent) => {
-    const target = event.composedPath()[0];
-    if (combined(event) || (target instanceof HTMLElement && /^(?:INPUT|SELECT)$/.test(target.tagName)))
-      return;
-    const number = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
-    if (number >= 0 && number < (content.value.changes?.length ?? 0)) toggle(number);
-    else if (event.key === "," || event.key === ".") step(event.key === "." ? 1 : -1);
-    else if (event.key === "Escape" && shown.value >= 0) toggle(shown.value);
-    else return;
-    consume(event);
-  };
-  (el.closest<HTMLElement>(".hta-explorer") ?? el).addEventListener("keydown", key, { signal });
-
   function View() {
-    const told = content.value as RunStory;
+    const story = content.value as RunStory;
     const busy = status.value === "busy";
-    const known = told.runs && status.value !== "empty" && status.value !== "error";
+    const known = story.runs && status.value !== "empty" && status.value !== "error";
     return (
       <section class="hta-story" aria-label="What changed" aria-busy={busy}>
         <StateNotice status={status} message={message} />
         {known && (
           <div class="hta-story-body hta-compared">
             <p>
-              {told.cause} <BusyMark status={status} />
+              {story.cause} <BusyMark status={status} />
             </p>
-            <Bars story={told} {...{ shown, toggle }} />
-            {told.changes.length > 0 && (
+            <Bars story={story} {...{ shown, toggle }} />
+            {story.changes.length > 0 && (
               <div class="hta-changes">
-                <Changes story={told} {...{ shown, toggle }} />
+                <Changes story={story} {...{ shown, toggle }} />
                 <AdviceColumn
-                  story={asStory(told)}
+                  story={asStory(story)}
                   noun="Change"
-                  {...{ shown, place, step, toggle }}
+                  {...chosen}
                   attempt={null}
                   open={(kind) => ask(OPEN, kind)}
                 />

@@ -1,18 +1,19 @@
 // Story: what all numbers are of, one headline, one bar, and what was checked. The advice stands beside the timeline.
 
-import { effect, signal as makeSignal } from "@preact/signals";
+import { effect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { Button } from "../button";
 import { counted } from "../format";
 import { trait, type View } from "../model";
 import { OPEN } from "../notes";
-import { consume, onAbort } from "../page";
+import { onAbort } from "../page";
 import { Popover } from "../popover";
-import { adoptStyles, combined, draw } from "../shared";
+import { adoptStyles, draw } from "../shared";
 import { MARK, type Mark, TRY, WHOLE } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { AdviceColumn } from "../story/advice";
 import { Bar } from "../story/bar";
+import { choosesPlaces } from "../story/chosen";
 import type { Story } from "../story/story";
 import css from "../story/story.css";
 
@@ -32,24 +33,16 @@ export const story: View = ({ model, el, signal }) => {
   const shown = trait<number>(model, "shown", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
-  const place = makeSignal(0);
   const frozen = model.get("frozen") === true; // a report: no kernel replays
   const ask = (event: string, detail?: unknown) =>
     el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
-
-  const toggle = (finding: number) => {
-    place.value = 0;
-    shown.value = shown.value === finding ? -1 : finding;
-  };
-  const step = (by: 1 | -1) => {
-    const at = Math.max(0, shown.value);
-    const many = content.value.advice?.[at]?.places.length ?? 0;
-    if (!many) return;
-    if (shown.value < 0) {
-      shown.value = at;
-      place.value = 0;
-    } else place.value = (place.value + by + many) % many;
-  };
+  const chosen = choosesPlaces(
+    el,
+    shown,
+    () => content.value.advice?.map(({ places }) => places.length) ?? [],
+    signal,
+  );
+  const { place, toggle } = chosen;
   const marks = effect(() => {
     const advice = content.value.advice?.[shown.value];
     const found = advice?.places[place.value];
@@ -67,25 +60,11 @@ export const story: View = ({ model, el, signal }) => {
   });
   onAbort(signal, marks);
 
-  /** Digits open findings, "," and "." go through the places of one, Escape goes back. */
-  const key = (event: KeyboardEvent) => {
-    const told = content.value.advice ?? [];
-    if (combined(event) || isTyping(event)) return;
-    const number = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
-    if (number >= 0 && number < told.length) toggle(number);
-    else if (event.key === "," || event.key === ".") step(event.key === "." ? 1 : -1);
-    else if (event.key === "Escape" && shown.value >= 0) toggle(shown.value);
-    else return;
-    consume(event);
-  };
-  const root = el.closest<HTMLElement>(".hta-explorer") ?? el;
-  root.addEventListener("keydown", key, { signal });
-
   const Advice = () =>
     content.value.headline ? (
       <AdviceColumn
         story={content.value as Story}
-        {...{ shown, place, step, toggle }}
+        {...chosen}
         attempt={frozen ? null : (finding) => ask(TRY, finding)}
         open={(kind) => ask(OPEN, kind)}
       />
@@ -194,13 +173,5 @@ function Checks({ story, open }: { story: Story; open(): void }) {
         </span>
       )}
     </div>
-  );
-}
-
-function isTyping(event: KeyboardEvent): boolean {
-  const target = event.composedPath()[0];
-  return (
-    target instanceof HTMLElement &&
-    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }
