@@ -19,12 +19,11 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
 from hta_widgets.widgets.files import as_bytes
+from hta_widgets.widgets.of_runs import OfRuns
 from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.part import describe
-from hta_widgets.widgets.runs import Selections, distinct, opened, selections_of
-from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.runs import Selections, opened, selections_of
 
-SELECTED = ["ranks", "iterations", "window", "streams"]  # traits of a selection that comparisons follow
 _SEVERITIES = {"doubt": "warning", "refuse": "error"}
 
 
@@ -72,7 +71,7 @@ class _Compared(PanelState):
     doubts: list[dict[str, str]]
 
 
-class ComparisonPanel(Panel):
+class ComparisonPanel(OfRuns, Panel):
     """A comparison of two or more runs, of what is selected in each; follows the selections.
 
     In the panel of "diff" lines can be searched, sorted and chosen; its table has the rows of all runs but
@@ -95,7 +94,6 @@ class ComparisonPanel(Panel):
 
     _depends: ClassVar = ("options", "search", "sort", "only_significant")
     _from_browser: ClassVar[Sequence[str]] = ("search", "sort", "only_significant", "line")
-    _followed: Sequence[Selection] = ()
 
     search = t.Unicode(None, allow_none=True, help="text that the lines shown hold; None: no lines").tag(
         sync=True
@@ -125,9 +123,7 @@ class ComparisonPanel(Panel):
         start()
         with UI_LOCK:
             self._bind(next(iter(self.selections.values())), {**described, **lines})
-            self._followed = distinct(self.selections)
-            for selection in self._followed:
-                selection.observe(self._refresh, SELECTED)
+            self._follow(self.selections)
 
     @property
     def runs(self) -> dict[str, Trace]:
@@ -138,14 +134,6 @@ class ComparisonPanel(Panel):
         """The DataFrame of the comparison with all runs; see the function of the same name for columns."""
         question = self._question()
         return cached_comparison(self._runs, self.kind, question.scopes, question.options).copy()
-
-    def close(self) -> None:
-        """Take the part down and stop following the selections."""
-        with UI_LOCK:
-            for selection in self._followed:
-                selection.unobserve(self._refresh, SELECTED)
-            self._followed = ()
-            super().close()
 
     @t.observe("options")
     def _other_lines(self, change: Any) -> None:

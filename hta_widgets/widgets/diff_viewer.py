@@ -25,10 +25,11 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.chosen_events import chosen_in_runs
-from hta_widgets.widgets.comparison_panel import SELECTED, ComparisonPanel, Line, known_comparison
+from hta_widgets.widgets.comparison_panel import ComparisonPanel, Line, known_comparison
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.line_highlight import LineHighlight, Names
 from hta_widgets.widgets.loading_part import LoadingPart
+from hta_widgets.widgets.of_runs import SELECTED
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.reporting import diff_page
 from hta_widgets.widgets.rpc import rpc_method
@@ -178,8 +179,8 @@ class DiffViewer(Pictured, LoadingPart):
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
         parts = self._at_rest()
         panels = [part for area, part, _ in parts if area == "panel"]
-        told: dict[str, Any] = next((part.content for area, part, _ in parts if area == "story"), {})
-        return compared_picture(self.runs, self.selections, panels, self.headline, told)
+        story: dict[str, Any] = next((part.content for area, part, _ in parts if area == "story"), {})
+        return compared_picture(self.runs, self.selections, panels, self.headline, story)
 
     def _at_rest(self) -> list[tuple[str, Part, str]]:
         """The parts, once the traces are loaded and everything is computed."""

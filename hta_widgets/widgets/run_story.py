@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import traitlets as t
@@ -12,14 +12,12 @@ from hta_widgets.engine import UI_LOCK, start
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
-from hta_widgets.widgets.comparison_panel import SELECTED
-from hta_widgets.widgets.computed import Computed
-from hta_widgets.widgets.runs import distinct
+from hta_widgets.widgets.of_runs import OfRuns
 from hta_widgets.widgets.runtime import DIFF_BUNDLE
 from hta_widgets.widgets.selection import Selection
 
 
-class RunsStory(Computed):
+class RunsStory(OfRuns):
     """The first screen of `DiffViewer`: `analysis.compare.run_story` of what is selected in each run.
 
     Args:
@@ -30,7 +28,6 @@ class RunsStory(Computed):
     _bundle: ClassVar = DIFF_BUNDLE
     _view = t.Unicode("run_story").tag(sync=True)
     _from_browser: ClassVar = ("shown",)
-    _followed: Sequence[Selection] = ()
 
     content: t.Dict[str, Any] = t.Dict(
         help="the story as `RunStory.as_dict` has it; {} before it is there"
@@ -43,17 +40,7 @@ class RunsStory(Computed):
         start()
         with UI_LOCK:
             self._bind(next(iter(selections.values())), {})
-            self._followed = distinct(self._selections)
-            for selection in self._followed:
-                selection.observe(self._refresh, SELECTED)
-
-    def close(self) -> None:
-        """Take the part down and stop following the selections."""
-        with UI_LOCK:
-            for selection in self._followed:
-                selection.unobserve(self._refresh, SELECTED)
-            self._followed = ()
-            super().close()
+            self._follow(self._selections)
 
     def _question(self) -> dict[str, Scope]:
         return {run: selection.scope for run, selection in self._selections.items()}
@@ -64,8 +51,8 @@ class RunsStory(Computed):
         )
         return run_story(self._runs, question, waterfall, lines)
 
-    def _show(self, told: RunStory) -> None:
-        content = told.as_dict()
+    def _show(self, story: RunStory) -> None:
+        content = story.as_dict()
         if [each["part"] for each in content["changes"]] != [
             each["part"] for each in self.content.get("changes", ())
         ]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from hta_widgets.analysis.compare.run_story import CLASSES
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack, Waterfall
 from hta_widgets.charts.svg import (
@@ -162,7 +163,7 @@ def _letter(run: int) -> str:
 
 
 def _by_class(pieces: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, float]]:
-    spent = dict.fromkeys(("compute", "communication", "memory", "idle"), 0)
+    spent = dict.fromkeys(CLASSES, 0)
     for piece in pieces:
         spent[piece["lost_as"]] += piece["ns"]
     return [(_NAMES.get(name, name), name, float(ns)) for name, ns in spent.items()]

@@ -8,14 +8,14 @@ from hta_widgets.errors import NotComparableError
 from hta_widgets.trace.scope import Scope
 
 
-def told(*names: str, scope: Scope | None = None) -> tuple[RunStory, dict[str, Trace]]:
+def story_of(*names: str, scope: Scope | None = None) -> tuple[RunStory, dict[str, Trace]]:
     runs = {name: Trace.open(examples.path(name)) for name in names}
     waterfall, lines = analysis.step_waterfall(runs, scope), analysis.diff(runs, scope=scope)
     return run_story(runs, scope, waterfall, lines), runs
 
 
 def test_what_all_runs_have_and_what_one_has_more_adds_up_to_each_step() -> None:
-    story, runs = told("gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_baseline")
+    story, runs = story_of("gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_baseline")
     frame = analysis.step_waterfall(runs)
     steps = frame[frame["part"] == "step"].set_index("run")["time_ns"]
     common = []
@@ -37,7 +37,7 @@ def test_what_all_runs_have_and_what_one_has_more_adds_up_to_each_step() -> None
 
 
 def test_a_change_shows_in_the_run_that_spends_more_and_inside_a_step() -> None:
-    story, runs = told("gpt2_ddp", "gpt2_fsdp_full_shard")
+    story, runs = story_of("gpt2_ddp", "gpt2_fsdp_full_shard")
     change = story.changes[0]
     assert change.part == "exposed_communication" and change.change_ns < 0
     assert "is gone" in change.why[0] and "AllReduce" in change.why[0]
@@ -60,4 +60,4 @@ def test_equal_runs_have_no_changes() -> None:
 
 def test_runs_that_cannot_be_compared_have_none() -> None:
     with pytest.raises(NotComparableError):
-        told("h100_gpt2", "h100_decode")
+        story_of("h100_gpt2", "h100_decode")

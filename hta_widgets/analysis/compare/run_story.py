@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
 _LABELS: Final = {part.column.removesuffix("_ns"): part.label for part in SERIES}
-_CLASSES: Final = ("compute", "communication", "memory", "idle")
+CLASSES: Final = ("compute", "communication", "memory", "idle")
 _LEAST: Final = 0.005  # of the longest step: a smaller change is no finding
 _MOST: Final = 9
 _MOST_LINES: Final = 3
@@ -152,13 +152,13 @@ def run_story(
 
 def _bar(run: str, own: pd.Series, shared: pd.Series, numbered: list[str]) -> RunBar:
     """First what all runs have, by class, then what this one has beyond that, by part."""
-    common = dict.fromkeys(_CLASSES, 0)
+    common = dict.fromkeys(CLASSES, 0)
     for part in PARTS:
         common[_class_of(part)] += int(shared[part])
     pieces = [Piece(ns, lost_as) for lost_as, ns in common.items() if ns]
     more = {part: int(own[part]) - int(shared[part]) for part in PARTS}
     pieces += [Piece(more[part], _class_of(part), at) for at, part in enumerate(numbered) if more[part]]
-    rest = dict.fromkeys(_CLASSES, 0)
+    rest = dict.fromkeys(CLASSES, 0)
     for part in PARTS:
         if part not in numbered:
             rest[_class_of(part)] += more[part]
