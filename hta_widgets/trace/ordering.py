@@ -106,6 +106,12 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     return found, codes
 
 
+def paired(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Int64:
+    """A number for each distinct pair, in the order of the values, which may be of any size."""
+    values, inner = distinct(second)
+    return distinct(first)[1] * len(values) + inner
+
+
 def numbered(first: Integers, *others: Integers) -> Int64:
     """Which of the distinct rows of some columns each row is, in the order in which they occur first.
 

@@ -34,7 +34,7 @@ from hta_widgets.trace.iteration_clock import (
     without_beginning,
 )
 from hta_widgets.trace.kept_links import Links
-from hta_widgets.trace.ordering import among, distinct
+from hta_widgets.trace.ordering import among, paired
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_links import RankLinks
 from hta_widgets.trace.reader.file_names import natural
@@ -310,9 +310,7 @@ class RankTrace(RankLinks):
         the step before, and begins none.
         """
         to_host = np.array([_TO_HOST.search(name) is not None for name in self.names], np.bool_)
-        stream = distinct(self.stream[rows])[1]
-        devices, device = distinct(self.device[rows])
-        queue: Int64 = 2 * (stream * len(devices) + device) + to_host[self.name[rows]]
+        queue: Int64 = 2 * paired(self.stream[rows], self.device[rows]) + to_host[self.name[rows]]
         return queue
 
     @cached_property

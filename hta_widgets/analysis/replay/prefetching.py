@@ -34,7 +34,7 @@ from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, unique
+from hta_widgets.trace.ordering import paired, unique
 from hta_widgets.trace.rank_trace import RankTrace
 
 _GATHER = "allgather"
@@ -236,8 +236,7 @@ def _lanes(graph: Graph, rank_trace: RankTrace) -> Int64:
     starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
     rows = graph.row[starts]
     lane = np.full(len(graph.time), -1, np.int64)
-    devices, device = distinct(rank_trace.device[rows])
-    lane[starts] = distinct(rank_trace.stream[rows])[1] * len(devices) + device
+    lane[starts] = paired(rank_trace.stream[rows], rank_trace.device[rows])
     return lane
 
 
