@@ -223,18 +223,18 @@ def _of_whole(
 def _does(frame: pd.DataFrame, whole: Whole) -> str:
     """What most of the time goes to; on a host its work, if that is found."""
     if "host" in whole.split:
-        return decapitalised(_working(frame)).replace("the time.", "it") or "no cause takes much of it"
+        return decapitalised(_working(frame, "it")) or "no cause takes much of it"
     main = max(whole.split, key=lambda name: whole.split[name])
     share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
     return _DOES[main].format(device=whole.device, pct=share)
 
 
-def _working(frame: pd.DataFrame) -> str:
-    """What a host does most of the time, as a sentence, if that is found."""
+def _working(frame: pd.DataFrame, of: str) -> str:
+    """What a host does most of the time, as a sentence without its full stop; "" if that is not found."""
     work = frame[frame["role"] == "work"]
-    return "".join(
-        f"{row['title']} takes {percent(row['share_pct'])} of the time." for _, row in work.iterrows()
-    )
+    if work.empty:
+        return ""
+    return f"{work['title'].iloc[0]} takes {percent(work['share_pct'].iloc[0])} of {of}"
 
 
 def _without_bar(frame: pd.DataFrame) -> str:
@@ -277,7 +277,8 @@ def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[A
         said = _DOES[main].format(device=whole.device, pct=share)
         return f"Of the time that remains, {said.removesuffix(' of it')}."
     if "host" in whole.split and any(part.form == "unknown" for part in parts):
-        return _working(frame)
+        said = _working(frame, "the time")
+        return f"{said}." if said else ""
     return ""
 
 
