@@ -10,6 +10,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_name
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in, callers_text
 from hta_widgets.analysis.findings.evidence import evidence_of_event
@@ -17,7 +18,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.shorter import longest, longest_run, running
+from hta_widgets.analysis.findings.shorter import longest_run, running
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
@@ -48,7 +49,7 @@ def _judge(
             return None
         cost, share, ranks = loss.cost_ns, loss.share_pct, loss.ranks
         rank_trace, rows = inputs.trace.rank(loss.worst), _rows(inputs, loss.worst, pattern)
-        row = longest_run(rank_trace, rows, longest(rank_trace, rows))
+        row = longest_run(rank_trace, rows, longest_name(rank_trace, rows))
         which = {"pattern": pattern.pattern}
         change = Change("without these kernels", lambda found: _without(found, pattern))
         if pattern is _LAYOUT and _batch_norm(rank_trace):

@@ -8,12 +8,13 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_name
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import longest, shorter
+from hta_widgets.analysis.findings.shorter import shorter
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
@@ -40,7 +41,7 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
     rank_trace = inputs.trace.rank(found.worst)
     if not set(inputs.scope.iterations or ()) <= set(rank_trace.iteration[found.rows].tolist()):
         return None
-    name = longest(rank_trace, found.rows)
+    name = longest_name(rank_trace, found.rows)
     runs = Intervals.union(rank_trace.start[found.rows], rank_trace.end[found.rows])
     lost, alone = {found.worst: runs & inputs.judged_time(found.worst)}, found.worst if found.alone else None
     return Finding(

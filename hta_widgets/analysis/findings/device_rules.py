@@ -9,6 +9,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.evidence import evidence_of_event, evidence_of_loss
@@ -24,7 +25,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import longest_at, unique
+from hta_widgets.trace.ordering import unique
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
@@ -199,8 +200,7 @@ def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.name == rank_trace.names.index(name)))
     rows = rows[rank_trace.belong(rows, inputs.scope)]
-    row = int(rows[longest_at(rank_trace.start[rows], rank_trace.dur[rows])])
-    return evidence_of_event(rank_trace, row, alone=True)
+    return evidence_of_event(rank_trace, longest_row(rank_trace, rows), alone=True)
 
 
 RULES = (

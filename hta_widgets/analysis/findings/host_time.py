@@ -12,13 +12,14 @@ import numpy as np
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among, longest_at
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -145,7 +146,7 @@ def sign_of_device(rank_trace: RankTrace) -> Sign | None:
     operator = classes == EventClass.HOST_OP
     reading = operator & named(rank_trace, is_synchronising)
     if reading.any() and np.median(rank_trace.dur[reading]) > _READ_NS:
-        row = np.flatnonzero(reading)[longest_at(rank_trace.start[reading], rank_trace.dur[reading])]
+        row = longest_row(rank_trace, np.flatnonzero(reading))
         return Sign("reads", names[rank_trace.name[row]])
     nodes = operator & named(rank_trace, _NODE.search)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]

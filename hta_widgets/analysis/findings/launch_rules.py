@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say
+from hta_widgets.analysis.core.longest import longest_name
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
@@ -15,7 +16,6 @@ from hta_widgets.analysis.findings.shorter import (
     Find,
     Shorter,
     known_peaks,
-    longest,
     longest_kernel,
     longest_run,
     matters,
@@ -156,7 +156,7 @@ class _Longest(AboutEvent):
     """The longest run of the kernel with most time of a kind."""
 
     def __init__(self, rank_trace: RankTrace, rows: Int64, kind: str) -> None:
-        name, self.kind = longest(rank_trace, rows), {"kind": kind}
+        name, self.kind = longest_name(rank_trace, rows), {"kind": kind}
         self.row = longest_run(rank_trace, rows, name)
         self.name = longest_kernel(name, rank_trace.rank, kind=kind)
         super().__init__(rank_trace, self.row)

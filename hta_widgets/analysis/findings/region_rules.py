@@ -13,6 +13,7 @@ import numpy as np
 from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
@@ -26,7 +27,6 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import longest_at
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -185,7 +185,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             else "",
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
         )
-        longest = int(rows[longest_at(rank_trace.start[rows], rank_trace.dur[rows])])
+        longest = longest_row(rank_trace, rows)
         severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
         if region.waits:
             cost, share = round(idle * loss.whole_ns / 100.0) // len(ranks), idle

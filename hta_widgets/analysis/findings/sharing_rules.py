@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, longest_at, order_in_groups
+from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
@@ -129,7 +130,7 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     if not (lost > 0).any() or lost.sum() < (SLOWER - 1) * usual:
         return None
     alike = runs.rows[runs.beside & (runs.number == alone.number[mine][lost.argmax()])]
-    most = int(alike[longest_at(rank_trace.start[alike], rank_trace.dur[alike])])
+    most = longest_row(rank_trace, alike)
     return _Slowed(
         lost_ns=round(float(lost.sum())),
         ratio=1 + float(lost.sum()) / usual,

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hta_widgets.analysis.core.claim import Claim, Said, Unit, Value
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_name, longest_row
 from hta_widgets.analysis.findings.callers import callers_text
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Severity
@@ -21,7 +20,6 @@ from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, capitalised, in_words
 from hta_widgets.kernel_names import short_kernel_name
-from hta_widgets.trace.ordering import longest_at
 from hta_widgets.trace.rank_trace import RankTrace
 
 Find = Callable[[RankTrace], tuple[Int64, Int64]]
@@ -72,7 +70,7 @@ class Shorter:
         """The finding about them; `run`: the kernel in which it shows, `event`: what causes that (rows)."""
         rank_trace = inputs.trace.rank(self.worst)
         run = longest_run(rank_trace, self.rows) if run is None else run
-        name = longest(rank_trace, self.rows)
+        name = longest_name(rank_trace, self.rows)
         return Finding(
             self.cost_ns,
             self.lost_pct,
@@ -131,16 +129,10 @@ def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
     return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * judged_ns)
 
 
-def longest(rank_trace: RankTrace, rows: Int64) -> str:
-    """The name of the kernels with most time among these, of equals the first by the alphabet."""
-    time = np.bincount(rank_trace.name[rows], rank_trace.dur[rows])
-    return min(rank_trace.names[code] for code in np.flatnonzero(time == time.max()).tolist())
-
-
 def longest_run(rank_trace: RankTrace, rows: Int64, name: str = "") -> int:
     """The row that takes longest among these, or among those of a name."""
     chosen = rows[rank_trace.name[rows] == rank_trace.names.index(name)] if name else rows
-    return int(chosen[longest_at(rank_trace.start[chosen], rank_trace.dur[chosen])])
+    return longest_row(rank_trace, chosen)
 
 
 def longest_kernel(name: str, rank: int, **about: Any) -> Claim:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.inspect.record import SameName
 from hta_widgets.analysis.inspect.refs import ref, ref_or_none
 from hta_widgets.arrays import Int64
-from hta_widgets.trace.ordering import longest_at
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -40,7 +40,7 @@ def same_name(rank_trace: RankTrace, row: int) -> SameName:
         counts=tuple(counts.tolist()),
         previous=ref_or_none(rank_trace, int(rows[at - 1]) if at else -1),
         next=ref_or_none(rank_trace, int(rows[at + 1]) if at + 1 < len(rows) else -1),
-        longest=ref(rank_trace, int(rows[longest_at(rank_trace.start[rows], dur)])),
+        longest=ref(rank_trace, longest_row(rank_trace, rows)),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
+from hta_widgets.analysis.core.longest import longest_name
 from hta_widgets.analysis.serving.roles import MARK, roles_of
 from hta_widgets.analysis.serving.table import is_server
 
@@ -58,8 +59,6 @@ def with_replayed(
     for label in sorted(set(labels.tolist())):
         mine = labels == label
         time = int(rank_trace.dur[rows[mine]].sum())
-        by_name = np.bincount(rank_trace.name[rows[mine]], rank_trace.dur[rows[mine]])
-        longest = np.flatnonzero(by_name == by_name.max())
         added.append(
             {name: _nothing(frame[name]) for name in frame.columns}
             | dict.fromkeys(times, time)
@@ -68,7 +67,7 @@ def with_replayed(
                 "name": label if by == "module" else f"{MARK}{label}",
                 "category": "" if by == "module" else _CATEGORIES.get(str(label), "other"),
                 "kernels": int(mine.sum()),
-                "longest_kernel": min(rank_trace.names[code] for code in longest.tolist()),
+                "longest_kernel": longest_name(rank_trace, rows[mine]),
             }
         )
     frame.loc[is_outside, "kernels"] -= len(rows)
