@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.charts.combined import combined
+from hta_widgets.charts.combined import combined, cumulative_shares
 from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.rank_bands import in_bands
@@ -122,8 +122,7 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
         names = texts.agg(lambda own: json.dumps(_event_names(own, chart.no_event)))
         table["names"] = names.reindex(bars.index).to_numpy()
     if chart.cumulative:
-        whole = float(frame[chart.value].sum())
-        table["cumulative"] = 100.0 * table["value"].cumsum() / whole if whole else 0.0
+        table["cumulative"] = cumulative_shares(chart, frame, bars)
     if chart.note:
         table["note"] = shown[chart.note].astype("str").to_numpy()
     if "rank" in chart.label:
