@@ -227,6 +227,35 @@ it("draws what a value is part of beside it, and marks the greatest", async () =
   expect(brush?.getAttribute("aria-valuetext")).toBe("20 ns: device 0 1.00 KiB of 4.00 KiB");
 });
 
+it("ends a value where it is said to, and draws the mean of a line with its number", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "lines", value: "busy_pct", time_class: "compute", limit: 100 },
+    legend: ["rank 0"],
+    extent: [0, 1000],
+    marks: wire({
+      line: [0, 0, 0],
+      time: [0, 250, 750],
+      value: [50, 25, 100],
+      end: [250, 500, 1000],
+      mean: [56.25, 56.25, 56.25],
+    }),
+  });
+  const [value, mean] = [...el.querySelectorAll(".hta-line")].map((path) => path.getAttribute("d"));
+  expect(value).toBe("M0 66H140V89H280M420 20H560");
+  expect(mean).toBe("M0 60.3H560");
+  expect(el.querySelector("path[fill-opacity]")?.getAttribute("d")).toBe(
+    "M0 66H140V89H280V112H0ZM420 20H560V112H420Z",
+  );
+  const texts = [...el.querySelectorAll("svg.hta-lines text")].map((text) => text.textContent);
+  expect(texts).toContain("rank 0; dashed: mean 56.3 %");
+  const brush = el.querySelector<SVGElement>('[role="slider"]');
+  for (let i = 0; i < 12; i++) press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("240 ns: rank 0 50.0 %");
+  for (let i = 0; i < 18; i++) press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("600 ns: rank 0 –");
+});
+
 it("selects rank and iteration by a cell", async () => {
   const { el, model } = await show({
     ...panel,
