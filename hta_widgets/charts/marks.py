@@ -230,7 +230,7 @@ def _histogram(chart: Histogram, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
-    """Columns as in `flame_marks`, and short, of the name."""
+    """Columns as in `flame_marks`, and short, of the name; the same for a `Treemap`."""
     table, left_out = flame_marks(chart, frame)
     table["short"] = table["name"].map(short_kernel_names(table["name"]))
     return Marks(table, left_out=left_out)

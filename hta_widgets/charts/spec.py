@@ -231,6 +231,19 @@ class Flame:
 
 
 @dataclass(frozen=True)
+class Treemap(Flame):
+    """The nodes of a tree as rectangles within their parent's; what their children leave is one beside them.
+
+    Attributes:
+        prefix: what the names of a node's events begin with, before its own name.
+        rest: the name of the node that stands for what lies in no other.
+    """
+
+    prefix: str = ""
+    rest: str = ""
+
+
+@dataclass(frozen=True)
 class Waterfall:
     """For each run after the first a bar per part, which begins where the one before ends.
 
@@ -387,5 +400,5 @@ class Changes:
     significant: str
 
 
-Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Roofline | Waterfall
+Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Treemap | Roofline | Waterfall
 Figure = Chart | Table | Segments | Changes | Contour | Savings

@@ -193,7 +193,7 @@ function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
   const { label, mean } = strip;
   const heading =
     mean !== undefined
-      ? `${label}; dashed: mean ${unit.text(mean)}`
+      ? `${label}; dashed: mean `
       : strip.beside.length > 0
         ? `${label}; dashed: ${words(chart.beside ?? "")}`
         : label;
@@ -201,6 +201,7 @@ function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
     <g>
       <text x={0} y={strip.top + 12}>
         {fitted(heading, inner - 80)}
+        {mean !== undefined && <tspan class="hta-bar-name">{unit.text(mean)}</tspan>}
       </text>
       <line class="hta-grid" x2={inner} y1={base} y2={base} />
       <text x={-8} y={y(peak) + 6} text-anchor="end">
