@@ -84,7 +84,7 @@ export function TreeBoxes({ marks, chart, width, selecting, label, everything, p
           </>
         )}
         <span class="hta-muted">
-          {unit(whole).text(whole)} in all. Click: choose its events. Double click or Z: go into it.
+          {unit(whole).text(whole)} in all. Click: choose events. Double click or Z: go in.
         </span>
       </div>
       <Plot
