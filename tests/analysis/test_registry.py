@@ -62,7 +62,7 @@ def columns_of(chart: spec.Figure | None) -> set[str]:
         case spec.Bars():
             named = [chart.value, *chart.label, *(chart.window or ()), chart.names, chart.weight, chart.note]
         case spec.Lines():
-            named = [chart.time, chart.value, *chart.by, chart.beside]
+            named = [chart.time, chart.value, *chart.by, chart.beside, chart.end, chart.weight]
         case spec.Heat():
             named = [chart.x, chart.y, chart.value]
         case spec.Trend():

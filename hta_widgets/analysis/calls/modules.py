@@ -11,7 +11,7 @@ from hta_widgets.analysis.calls.call_stacks import HOST_TIME, KERNEL_TIME, call_
 from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.sums import exact_sums
-from hta_widgets.charts.spec import Flame
+from hta_widgets.charts.spec import Treemap
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.scope import Scope
@@ -141,6 +141,7 @@ ANALYSIS = Analysis(
     title="Which modules of the model the time goes to",
     function=module_stacks,
     sentence=sentence,
-    chart=Flame("node", "parent_node", "name", (KERNEL_TIME, HOST_TIME)),
+    chart=Treemap("node", "parent_node", "name", (KERNEL_TIME, HOST_TIME), prefix=PREFIX, rest=OUTSIDE),
     requires=("nn.Module frames",),
+    ignores=("names",),
 )
