@@ -7,19 +7,22 @@ import hashlib
 import json
 import os
 import queue
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
+from tests.faults.probes import LOG, PROBES
 from tests.faults.random_slips import random_slips
+from tests.faults.reach import Reach
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
@@ -36,7 +39,7 @@ class Outcome:
     digest_of_tests: str
     verdict: str
     by: str
-    seconds: float
+    seconds: float  # of CPU
 
     def holds(self, fault: Fault) -> bool:
         """Whether the fault would come to the same now: what is caught is not lost by further tests."""
@@ -52,8 +55,7 @@ class Worker:
         self.tree = Tree(folder)
         self.log = folder / "log"
         self._environment = {
-            "PYTHONPATH": str(self.tree.root),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": f"{folder}{os.pathsep}{self.tree.root}",
             "NUMBA_CACHE_DIR": str(self.tree.compiled),
             "HTA_WIDGETS_TRACES": str(SHARED_TRACES.resolve()),
         }
@@ -63,6 +65,35 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         self._red: list[str] = []
+        self.cpu_seconds = 0.0
+        (folder / "sitecustomize.py").write_text(_IN_SUBPROCESSES, encoding="utf-8")
+
+    def seen(self, changed: dict[str, dict[str, str]], file: str) -> dict[str, Any]:
+        """What a file of tests sees of what would change in modules: the arguments of `Seen`."""
+        probes, log, report = (self.log.with_name(name) for name in ("probes", "probed", "report"))
+        probes.write_text(json.dumps({str(self.tree.root / name): texts for name, texts in changed.items()}))
+        for path in (log, report):
+            path.write_text("")
+        self._pytest_run(
+            ["--continue-on-collection-errors", file], _WIDER_LIMIT,
+            environment={PROBES: str(probes), LOG: str(log)}, report=str(report),
+        )  # fmt: skip
+        answer = json.loads(report.read_text() or '{"seconds": {}, "red": []}')
+        reached: dict[str, dict[str, bool]] = {}
+        for line in log.read_text().splitlines():
+            name, test, differs = json.loads(line)
+            tests = reached.setdefault(name, {})
+            tests[test] = tests.get(test, False) or differs
+        return {**answer, "reached": reached}
+
+    def judge_reached(self, fault: Fault, reach: Reach) -> tuple[str, str]:
+        """The same by the tests that reach the fault, which are known to pass without it."""
+        for tests in filter(None, reach.rounds(fault)):
+            with self.tree.with_fault(fault):
+                code = self.run(tests, _LIMIT)
+            if code:
+                return "caught" if code > 0 else "caught by the time limit", self._first_failed() or tests[0]
+        return "survived", reach.told(fault)
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
@@ -100,18 +131,28 @@ class Worker:
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
         deselected = [f"--deselect={test}" for test in self._red]
+        return self._pytest_run(
+            ["-x", *deselected, *tests], limit, environment={"PYTHONDONTWRITEBYTECODE": "1"}
+        )
+
+    def _pytest_run(
+        self, arguments: list[str], limit: float, environment: dict[str, str], **further: str
+    ) -> int:
         job = {
-            "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *deselected, *tests],
-            "environment": self._environment,
+            "arguments": ["-q", "--tb=no", *_WITHOUT, *arguments],
+            "environment": self._environment | environment,
             "log": str(self.log),
             "limit": limit,
+            **further,
         }
         assert self._pytest.stdin and self._pytest.stdout
         self._pytest.stdin.write(json.dumps(job) + "\n")
         self._pytest.stdin.flush()
-        code = self._pytest.stdout.readline()
-        if not code:
+        line = self._pytest.stdout.readline()
+        if not line:
             raise RuntimeError("the process that runs the tests is gone")
+        code, seconds = json.loads(line)
+        self.cpu_seconds += seconds
         return int(code)
 
     def _vitest(self, tests: tuple[str, ...], limit: float) -> int:
@@ -119,7 +160,9 @@ class Worker:
         if npm is None:
             raise RuntimeError("faults of the front end need Node.js: python hatch_build.py")
         command = [str(Path(npm[0]).with_name("node")), "node_modules/vitest/vitest.mjs", "run", "--bail=1"]
+        command.append("--no-file-parallelism")
         names = [str(Path(test).relative_to("js")) for test in tests]
+        before = _cpu_of_children()
         with self.log.open("wb") as log:
             try:
                 done = subprocess.run(
@@ -128,6 +171,8 @@ class Worker:
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 return -1
+            finally:
+                self.cpu_seconds += _cpu_of_children() - before
         return done.returncode
 
     def _first_failed(self) -> str:
@@ -143,6 +188,19 @@ class Worker:
         assert self._pytest.stdin
         self._pytest.stdin.close()
         self._pytest.wait()
+
+
+_WITHOUT = [f"-pno:{plugin}" for plugin in ("cacheprovider", "nbval", "anyio", "xdist")]
+_IN_SUBPROCESSES = """import os
+from tests.faults import probes
+if probes.PROBES in os.environ:
+    probes.install()
+"""
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> int:
@@ -202,16 +260,20 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
 
     def work(number: int) -> None:
         worker = Worker(folder / str(number))
+        reach = Reach(sound, folder / "seen.jsonl", worker.seen) if arguments.random else None
         while True:
             try:
                 fault = waiting.get_nowait()
             except queue.Empty:
                 return worker.close()
-            begun = time.monotonic()
+            worker.cpu_seconds = 0.0
             digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
             noticed_by = before[fault.name].by if fault.name in before else ""
-            verdict, by = worker.judge(fault, not arguments.narrow, noticed_by)
-            outcome = Outcome(fault.name, *digests, verdict, by, round(time.monotonic() - begun, 1))
+            if reach and not fault.in_front_end:
+                verdict, by = worker.judge_reached(fault, reach)
+            else:
+                verdict, by = worker.judge(fault, not arguments.narrow, noticed_by)
+            outcome = Outcome(fault.name, *digests, verdict, by, round(worker.cpu_seconds, 1))
             with lock, kept.open("a", encoding="utf-8") as file:
                 outcomes[fault.name] = outcome
                 file.write(json.dumps(asdict(outcome)) + "\n")
