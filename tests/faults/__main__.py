@@ -20,13 +20,14 @@ from typing import Any
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
-from tests.faults.probes import LOG, PROBES
+from tests.faults.probes import ACTIVE, LOG, PROBES
 from tests.faults.random_slips import random_slips
 from tests.faults.reach import Reach
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
+_CAUGHT_BY = ("caught by the time limit", "caught")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
 
 
@@ -68,32 +69,47 @@ class Worker:
         self.cpu_seconds = 0.0
         (folder / "sitecustomize.py").write_text(_IN_SUBPROCESSES, encoding="utf-8")
 
-    def seen(self, changed: dict[str, dict[str, str]], file: str) -> dict[str, Any]:
-        """What a file of tests sees of what would change in modules: the arguments of `Seen`."""
-        probes, log, report = (self.log.with_name(name) for name in ("probes", "probed", "report"))
-        probes.write_text(json.dumps({str(self.tree.root / name): texts for name, texts in changed.items()}))
-        for path in (log, report):
-            path.write_text("")
-        self._pytest_run(
-            ["--continue-on-collection-errors", file], _WIDER_LIMIT,
-            environment={PROBES: str(probes), LOG: str(log)}, report=str(report),
-        )  # fmt: skip
-        answer = json.loads(report.read_text() or '{"seconds": {}, "red": []}')
-        reached: dict[str, dict[str, bool]] = {}
-        for line in log.read_text().splitlines():
-            name, test, differs = json.loads(line)
-            tests = reached.setdefault(name, {})
-            tests[test] = tests.get(test, False) or differs
-        return {**answer, "reached": reached}
-
-    def judge_reached(self, fault: Fault, reach: Reach) -> tuple[str, str]:
-        """The same by the tests that reach the fault, which are known to pass without it."""
-        for tests in filter(None, reach.rounds(fault)):
-            with self.tree.with_fault(fault):
-                code = self.run(tests, _LIMIT)
-            if code:
-                return "caught" if code > 0 else "caught by the time limit", self._first_failed() or tests[0]
+    def judge_reached(self, fault: Fault, reach: Reach, wide: bool) -> tuple[str, str]:
+        """The same by those tests alone that see the fault; `wide`: by those that run after them, too."""
+        later: list[str] = []
+        for file in fault.files_of_tests:
+            seen = reach.known(file)
+            if seen is None and not reach.is_shared(file):
+                code, answer = self._seen(reach, ["-x", file], fault.name)
+                if not code:
+                    reach.keep(file, answer)
+                    continue
+                by = answer["red"][:1] or [file]
+                if self.run(tuple(by), _WIDER_LIMIT) == 0:
+                    return _CAUGHT_BY[code > 0], by[0]
+            if seen is None:
+                seen = reach.keep(file, self._seen(reach, [file])[1])
+            tests = seen.differing(fault)
+            if tests and (code := self._seen(reach, ["-x", *tests], fault.name)[0]):
+                return _CAUGHT_BY[code > 0], self._first_failed() or tests[0]
+            later += seen.later(tests) if tests else []
+        if wide and later and (code := self._seen(reach, ["-x", *later], fault.name)[0]):
+            return _CAUGHT_BY[code > 0], self._first_failed() or later[0]
         return "survived", reach.told(fault)
+
+    def _seen(self, reach: Reach, tests: list[str], active: str = "") -> tuple[int, dict[str, Any]]:
+        """pytest's exit code and what tests see of all faults, one of which may be put in."""
+        probes, log, report = (self.log.with_name(name) for name in ("probes", "probed", "report"))
+        changed = {str(self.tree.root / name): texts for name, texts in reach.changed.items()}
+        probes.write_text(json.dumps(changed), encoding="utf-8")
+        for path in (log, report):
+            path.write_text("", encoding="utf-8")
+        code = self._pytest_run(
+            tests, _LIMIT if active else _WIDER_LIMIT, report=str(report),
+            environment={PROBES: str(probes), LOG: str(log), ACTIVE: active},
+        )  # fmt: skip
+        answer = json.loads(report.read_text(encoding="utf-8") or '{"seconds": {}, "red": []}')
+        reached: dict[str, dict[str, bool]] = {}
+        for line in log.read_text(encoding="utf-8").splitlines():
+            name, test, differs = json.loads(line)
+            tests_of = reached.setdefault(name, {})
+            tests_of[test] = tests_of.get(test, False) or differs
+        return code, {**answer, "reached": reached}
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
@@ -260,7 +276,7 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
 
     def work(number: int) -> None:
         worker = Worker(folder / str(number))
-        reach = Reach(sound, folder / "seen.jsonl", worker.seen) if arguments.random else None
+        reach = Reach(sound, folder / "seen.jsonl") if arguments.random else None
         while True:
             try:
                 fault = waiting.get_nowait()
@@ -269,10 +285,10 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
             worker.cpu_seconds = 0.0
             digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
             noticed_by = before[fault.name].by if fault.name in before else ""
-            if reach and not fault.in_front_end:
-                verdict, by = worker.judge_reached(fault, reach)
+            if reach and reach.is_probed(fault):
+                verdict, by = worker.judge_reached(fault, reach, not arguments.narrow)
             else:
-                verdict, by = worker.judge(fault, not arguments.narrow, noticed_by)
+                verdict, by = worker.judge(fault, not (reach or arguments.narrow), noticed_by)
             outcome = Outcome(fault.name, *digests, verdict, by, round(worker.cpu_seconds, 1))
             with lock, kept.open("a", encoding="utf-8") as file:
                 outcomes[fault.name] = outcome

@@ -1,8 +1,8 @@
 """Which tests reach a fault, and with which of them its expression has another value than the right one.
 
 A test that never sees another value cannot notice the fault, and need not be run. The right expression is
-computed as ever; beside it, of the same operands, what the fault would make of them. Subprocesses have probes
-as well: PROBES and LOG are in their environment.
+computed as ever; beside it, of the same operands, what the fault would make of them. ACTIVE names the fault
+that is put in, if any. Subprocesses have probes as well: all three are in their environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-PROBES, LOG = "HTA_WIDGETS_PROBES", "HTA_WIDGETS_PROBES_LOG"
+PROBES, LOG, ACTIVE = "HTA_WIDGETS_PROBES", "HTA_WIDGETS_PROBES_LOG", "HTA_WIDGETS_PROBES_ACTIVE"
 _PROBE = "__hta_widgets_probe__"
 _COMPILED = {"kernel", "inline", "outline", "intrinsic"}  # what numba compiles cannot tell
 
@@ -115,8 +115,8 @@ class _Around(ast.NodeTransformer):
 def _around(name: str, probed: ast.expr, right: ast.expr, wrong: ast.expr) -> ast.expr:
     operands = _operands(right)
     if operands is None or _operands(wrong) is None or isinstance(probed, ast.Tuple):
-        told = ast.Call(ast.Name(_PROBE, ast.Load()), [ast.Constant(name)], [])
-        return ast.Subscript(ast.Tuple([told, probed], ast.Load()), ast.Constant(1), ast.Load())
+        is_active = ast.Call(ast.Name(_PROBE, ast.Load()), [ast.Constant(name)], [])
+        return ast.IfExp(is_active, wrong, probed)
     values = _operands(probed) or []
     parameters = ast.arguments(
         [], [ast.arg(f"_{number}") for number in range(len(values))], None, [], [], None, []
@@ -163,9 +163,12 @@ def _probe(
     *operands: Any,
 ) -> Any:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    is_active = name == os.environ.get(ACTIVE)
     if right is None or wrong is None:
         _tell(name, test, True)
-        return None
+        return is_active
+    if is_active:
+        right, wrong = wrong, right
     if (name, test, True) in _told:
         return right(*operands)
     if any(hasattr(one, "__next__") for one in operands):  # computing it twice would use it up

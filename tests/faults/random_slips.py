@@ -8,8 +8,8 @@ import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from tests.faults.catalogue import Fault, faults
@@ -35,24 +35,24 @@ def random_slips(root: Path, count: int, seed: int) -> list[Fault]:
     """So many slips, from each package as its lines are many, each with the tests nearest to its file."""
     drawn = random.Random(seed)
     nearest = _Nearest(root)
-    slips = cache(lambda name: list(_slips(name, (root / name).read_text(encoding="utf-8"))))
+    read = cache(lambda name: (root / name).read_text(encoding="utf-8"))
+    places = cache(lambda name: _places(name, read(name)))
     found: dict[str, Fault] = {}
     for files, share in _shares(root, count):
-        lines = [(root / name).read_text(encoding="utf-8").count("\n") for name in files]
+        lines = [read(name).count("\n") for name in files]
         there = len(found)
-        for _ in range(100 * share):
+        for _ in range(1000 * share):
             if len(found) - there == share:
                 break
             (name,) = drawn.choices(files, lines)
-            if not slips(name):
-                continue
-            begin, end, new = drawn.choice(slips(name))
-            text = (root / name).read_text(encoding="utf-8")
-            old, changed = _unique(text, begin, end, new)
-            slug = f"{name}:{text.count(chr(10), 0, begin) + 1}"
-            if old:
-                found.setdefault(slug, Fault("random", slug, name, old, changed, nearest.to(name)))
-    return list(found.values())
+            slip = drawn.choice(places(name))() if places(name) else None
+            old, new = _unique(read(name), *slip) if slip else ("", "")
+            if slip and old:
+                slug = f"{name}:{read(name).count(chr(10), 0, slip[0]) + 1}"
+                found.setdefault(slug, Fault("random", slug, name, old, new, nearest.to(name)))
+    slips = list(found.values())
+    drawn.shuffle(slips)  # what is judged so far is drawn from everywhere
+    return slips
 
 
 def _shares(root: Path, count: int) -> Iterator[tuple[list[str], int]]:
@@ -72,25 +72,29 @@ def _shares(root: Path, count: int) -> Iterator[tuple[list[str], int]]:
         yield files, share
 
 
-def _slips(name: str, text: str) -> Iterator[tuple[int, int, str]]:
-    return _in_python(text) if name.endswith(".py") else _in_front_end(text)
+_Slip = tuple[int, int, str]
+"""From where to where a text is replaced, and by what."""
 
 
-def _in_python(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where a slip may be made, and what would stand there."""
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line.encode()))
-    data = text.encode()
+def _places(name: str, text: str) -> list[Callable[[], _Slip | None]]:
+    """Where a slip may be made, each with the slip, if it offers one."""
+    if name.endswith(".py"):
+        return [partial(_in_python, text, node) for node in _code_of(ast.parse(text))]
+    return [partial(tuple, slip) for slip in _in_front_end(text)]
+
+
+def _in_python(text: str, node: ast.expr) -> _Slip | None:
+    new = _slip_of(node)
+    if new is None:
+        return None
+    lines = text.splitlines(keepends=True)
 
     def place(line: int, column: int) -> int:
-        return len(data[: starts[line - 1] + column].decode())
+        return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
 
-    for node in _code_of(ast.parse(text)):
-        for new in _slips_of(node):
-            begin = place(node.lineno, node.col_offset)
-            end = place(node.end_lineno or node.lineno, node.end_col_offset or 0)
-            yield begin, end, f"({ast.unparse(new)})" if "\n" in text[begin:end] else ast.unparse(new)
+    begin = place(node.lineno, node.col_offset)
+    end = place(node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return begin, end, f"({ast.unparse(new)})" if "\n" in text[begin:end] else ast.unparse(new)
 
 
 def _code_of(tree: ast.AST) -> Iterator[ast.expr]:
@@ -114,29 +118,30 @@ def _code_of(tree: ast.AST) -> Iterator[ast.expr]:
         yield from _code_of(child)
 
 
-def _slips_of(node: ast.expr) -> Iterator[ast.expr]:
+def _slip_of(node: ast.expr) -> ast.expr | None:
     new = copy.deepcopy(node)
     if isinstance(new, ast.Compare) and len(new.ops) == 1:
         new.ops = [_COMPARISONS[type(new.ops[0])]()]
-        yield new
-    elif isinstance(new, ast.BinOp) and type(new.op) in _SUMS and not _is_text(new):
+        return new
+    if isinstance(new, ast.BinOp) and type(new.op) in _SUMS and not _is_text(new):
         new.op = _SUMS[type(new.op)]()
-        yield new
-    elif isinstance(new, ast.BoolOp):
+        return new
+    if isinstance(new, ast.BoolOp):
         new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-        yield new
-    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
-        yield new.operand
-    elif isinstance(new, ast.Constant) and type(new.value) is int:
-        yield ast.Constant(new.value + 1)
-    elif isinstance(new, ast.Constant) and type(new.value) is bool:
-        yield ast.Constant(not new.value)
-    elif isinstance(new, ast.Call) and isinstance(new.func, ast.Name) and new.func.id in _CALLS:
+        return new
+    if isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
+        return new.operand
+    if isinstance(new, ast.Constant) and type(new.value) is int:
+        return ast.Constant(new.value + 1)
+    if isinstance(new, ast.Constant) and type(new.value) is bool:
+        return ast.Constant(not new.value)
+    if isinstance(new, ast.Call) and isinstance(new.func, ast.Name) and new.func.id in _CALLS:
         new.func.id = _CALLS[new.func.id]
-        yield new
-    elif isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute) and new.func.attr in _CALLS:
+        return new
+    if isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute) and new.func.attr in _CALLS:
         new.func.attr = _CALLS[new.func.attr]
-        yield new
+        return new
+    return None
 
 
 def _is_text(node: ast.BinOp) -> bool:
@@ -227,12 +232,11 @@ def _imported(path: Path, root: Path) -> Iterator[Path]:
             there = path.parent / found[1]
             yield from (Path(os.path.normpath(f"{there}{suffix}")) for suffix in ("", ".ts", ".tsx"))
         return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (_file_of(root, one.name) for one in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield _file_of(root, node.module)
-            yield from (_file_of(root, f"{node.module}.{one.name}") for one in node.names)
+    for found in re.finditer(r"^\s*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", text, re.M):
+        names = [words[0] for part in found[2].strip("()").split(",") if (words := part.split())]
+        if found[1]:
+            yield _file_of(root, found[1])
+        yield from (_file_of(root, f"{found[1]}.{name}" if found[1] else name) for name in names)
 
 
 def _file_of(root: Path, module: str) -> Path:

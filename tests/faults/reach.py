@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 from tests.faults.catalogue import Fault
 from tests.faults.probes import can_be_probed
 from tests.support import ROOT
+
+_SEVERAL = 4
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,11 @@ class Seen:
         return [test for test in order[first:] if test in self.green and test not in tests]
 
 
-_Run = Callable[[dict[str, dict[str, str]], str], dict[str, Any]]
-"""From the text of each module with each fault, and a file of tests, to the arguments of `Seen`."""
-
-
 class Reach:
-    """What files of tests see, kept in a file; `run` runs one of them and tells what it saw."""
+    """What files of tests see, kept in a file."""
 
-    def __init__(self, faults: list[Fault], kept: Path, run: _Run) -> None:
-        self._run, self._kept = run, kept
+    def __init__(self, faults: list[Fault], kept: Path) -> None:
+        self._kept = kept
         self._seen: dict[str, Seen] = {}
         if kept.exists():
             for line in kept.read_text(encoding="utf-8").splitlines():
@@ -65,34 +63,38 @@ class Reach:
                 self.changed.setdefault(fault.file, {})[fault.name] = changed
         self._faults = json.dumps(self.changed)
 
-    def seen(self, file: str) -> Seen:
-        """What a file of tests saw; it is run if that is not known, or another version of it was."""
-        text = (ROOT / file).read_text(encoding="utf-8")
-        digest = hashlib.sha256((text + self._faults).encode()).hexdigest()
-        if file not in self._seen or self._seen[file].digest != digest:
-            self._seen[file] = Seen(digest, **self._run(self.changed, file))
-            with self._kept.open("a", encoding="utf-8") as kept:
-                kept.write(json.dumps([file, asdict(self._seen[file])]) + "\n")
+        self._first = Counter(file for fault in faults for file in fault.files_of_tests[:2])
+
+    def is_probed(self, fault: Fault) -> bool:
+        """Whether a probe can stand in its place."""
+        return fault.name in self.changed.get(fault.file, {})
+
+    def is_shared(self, file: str) -> bool:
+        """Whether a file of tests is that near to several faults."""
+        return self._first[file] >= _SEVERAL
+
+    def known(self, file: str) -> Seen | None:
+        """What a file of tests saw, if that is known of this version of it."""
+        seen = self._seen.get(file)
+        return seen if seen and seen.digest == self._digest(file) else None
+
+    def keep(self, file: str, answer: dict[str, Any]) -> Seen:
+        """Remember what all of a file saw."""
+        self._seen[file] = Seen(self._digest(file), **answer)
+        with self._kept.open("a", encoding="utf-8") as kept:
+            kept.write(json.dumps([file, asdict(self._seen[file])]) + "\n")
         return self._seen[file]
 
-    def rounds(self, fault: Fault) -> Iterator[tuple[str, ...]]:
-        """Tests that may notice a fault, nearest first: those that see it, then those that run after them."""
-        probed = fault.name in self.changed.get(fault.file, {})
-        for file in fault.files_of_tests:
-            yield tuple(self.seen(file).differing(fault) if probed else self.seen(file).green)
-        for file in fault.files_of_tests if probed else ():
-            yield tuple(self.seen(file).later(self.seen(file).differing(fault)))
+    def _digest(self, file: str) -> str:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        return hashlib.sha256((text + self._faults).encode()).hexdigest()
 
     def told(self, fault: Fault) -> str:
         """Why a fault may have survived."""
-        if fault.name not in self.changed.get(fault.file, {}):
+        if not self.is_probed(fault):
             return "it cannot be probed"
-        seen = [self.seen(file) for file in fault.files_of_tests]
+        seen = [one for file in fault.files_of_tests if (one := self.known(file))]
+        if not any(fault.name in one.reached for one in seen):
+            return "no test reaches it"
         tests = sum(len(one.differing(fault)) for one in seen)
-        if tests:
-            return f"{tests} tests see another value"
-        return (
-            "no test sees another value"
-            if any(fault.name in one.reached for one in seen)
-            else "no test reaches it"
-        )
+        return f"{tests} tests see another value" if tests else "no test sees another value"

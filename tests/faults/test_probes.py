@@ -81,6 +81,15 @@ def test_a_test_sees_a_fault_where_the_value_is_another(tmp_path: Path) -> None:
     everywhere = {"1, 2", "2, 2", "3, 2"}
     assert {test for name, test, differs in told if name == "either" and differs} == everywhere
     assert {test for name, test, differs in told if name == "most" and differs} == everywhere
+    with_the_fault = {
+        "bound": ["(True, True) 2", "(True, 2) 2", "(False, 2) 3"],
+        "either": ["(True, 2) 2", "(False, False) 2", "(False, False) 3"],
+        "most": ["(True, True) 1", "(False, 2) 2", "(False, 2) 2"],
+    }
+    for name, lines in with_the_fault.items():
+        environment[probes.ACTIVE] = name
+        done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == lines
 
 
 def test_tests_that_see_a_fault_come_first_and_those_after_them_next() -> None:

@@ -95,6 +95,10 @@ class _Report:
         self.seconds: dict[str, float] = {}
         self.red: list[str] = []
 
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.red.append(report.nodeid)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + round(report.duration, 3)
         if report.failed and report.nodeid not in self.red:
