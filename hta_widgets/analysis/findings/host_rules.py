@@ -12,10 +12,11 @@ from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part, names_with_shares
-from hta_widgets.analysis.findings.host_time import hosts_of, longest_first
+from hta_widgets.analysis.findings.host_time import hosts_of, longest_first, time_of_thread
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
+from hta_widgets.analysis.findings.lost_device_rules import host_windows
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
@@ -112,8 +113,9 @@ def _grows_by_cat(inputs: Inputs, rank: int) -> bool:
 
 
 def _loading(inputs: Inputs) -> Finding | None:
-    """Threads that are in the data loader."""
-    hosts = hosts_of(inputs)
+    """Threads that are in the data loader, also where the events of a device were lost."""
+    lost = {} if (hosts := hosts_of(inputs)) else host_windows(inputs)
+    hosts |= {rank: host for rank in lost if (host := inputs.of(rank, time_of_thread))}
     found = lost_in_part(hosts, "loading")
     if found is None:
         return None
@@ -230,7 +232,7 @@ RULES = (
     ),
     host_rule(
         topic="host_loading",
-        question=MAIN_QUESTION,
+        question=HOST_QUESTION,
         title="Time in the data loader",
         label="Data loader",
         cause="the data loader",

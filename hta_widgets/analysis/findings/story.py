@@ -309,4 +309,4 @@ def _check(row: pd.Series) -> Check:
 
 def _lack(row: pd.Series) -> str:
     """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
-    return str(row["text"]).partition(": ")[0].removeprefix("The trace has ")
+    return str(row["text"]).partition(": it is unknown")[0].removeprefix("The trace has ")

@@ -50,6 +50,11 @@ class Beyond(NamedTuple):
     advice: str
     lost_as: LostAs = "idle"
 
+    @property
+    def same_kernels(self) -> bool:
+        """Whether its kernels take longer, and are no more."""
+        return self.advice == _SAME_KERNELS
+
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     """Unusual steps without those of which waiting for other ranks is most of the excess: these are victims.

@@ -224,9 +224,15 @@ def device(job: Job, stated: Stated) -> str:
 @check("recorded_device")
 @check("compute_capability")
 def recorded_device(job: Job, stated: Stated) -> str:
-    """The file says so."""
+    """The file says so, or without properties of devices the names of kernels do."""
+    built = {"8.0": ("ampere_", "sm80", "sm_80", "cutlass_80", "sm86"), "9.0": ("sm90", "nvjet", "sm100")}
     for rank in job.of(stated.ranks):
         recorded = limits_of(job, rank.number)
+        if stated.measure == "compute_capability" and "computeMajor" not in recorded:
+            names = [each.name.lower() for each in rank.kernels]
+            if not any(mark in name for name in names for mark in built[str(stated.value)]):
+                return "no kernel is built for it"
+            continue
         capability = f"{recorded.get('computeMajor')}.{recorded.get('computeMinor')}"
         if stated.value not in (str(recorded.get("name")).strip(), capability):
             return f"{recorded.get('name')}, {capability}"
