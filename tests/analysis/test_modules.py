@@ -59,8 +59,8 @@ def test_calls_of_one_module_by_different_ways_are_one(model):
         (20_000, 20_000, 1, 4_000),
     ]
     assert sentence(frame) == (
-        "Most host time of a module alone goes to Net_0: 50.0 µs, 45.5 % of all; "
-        "modules launch 60.0 % of the device work."
+        "Of all modules, Net_0 itself takes the most host time: 50.0 µs, 45.5 % of the time of all calls. "
+        "Modules launch 60.0 % of the device work."
     )
     by_kernels, by_host = ANALYSES["module_stacks"].figure(frame).data
     assert by_kernels.visible and not by_host.visible

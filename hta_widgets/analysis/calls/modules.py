@@ -66,20 +66,22 @@ def _names_modules(rank: RankTrace) -> bool:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `module_stacks` in one sentence."""
+    """The answer of `module_stacks` in words."""
     if frame.empty or not frame["host_self_ns"].sum():
         return "No host call lies in the selection."
     modules = frame[frame["name"] != OUTSIDE]
     own = modules.groupby("name", sort=True)["host_self_ns"].sum()
     share = 100.0 * own.max() / int(frame["host_self_ns"].sum())
-    longest = f"{brief(str(own.idxmax()))}: {duration(own.max())}, {percent(share)} of all"
-    text = f"Most host time of a module alone goes to {longest}"
+    text = (
+        f"Of all modules, {brief(str(own.idxmax()))} itself takes the most host time: {duration(own.max())}, "
+        f"{percent(share)} of the time of all calls."
+    )
     if not modules["device_ns"].any():
-        return text + "; no module launches device work."
+        return f"{text} No module launches device work."
     top = frame[frame["depth"] == 0]
     inside = int(top.loc[top["name"] != OUTSIDE, "device_ns"].sum())
     return (
-        f"{text}; modules launch {percent(100.0 * inside / int(top['device_ns'].sum()))} of the device work."
+        f"{text} Modules launch {percent(100.0 * inside / int(top['device_ns'].sum()))} of the device work."
     )
 
 

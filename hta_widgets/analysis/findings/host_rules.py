@@ -152,14 +152,14 @@ def _outside(inputs: Inputs) -> Finding | None:
     if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
         places = []
     first = places[0][0] if places else ""
-    where = ". It lasts up to {longest} at a time"
+    where = ". The longest stretch is {longest}"
     if 2 * host.long_ns < lost:
         where = (
-            ". It lasts up to {longest} at a time, between short operators, where Python and the profiler run"
+            ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )
         advice, places = f"Run {_FEWER} to do.", []
     elif places:
-        where = ". {places}. It lasts up to {longest} at a time"
+        where = ". {places}. The longest stretch is {longest}"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
     else:
         advice = (

@@ -82,7 +82,7 @@ def test_work_in_each_step_that_nothing_names(tmp_path: Path):
     row = rows["unmarked_host"]
     assert "idle_host" not in rows and "host_stall" not in rows
     assert (
-        "In most steps aten::to ends it. It lasts up to 1.5" in row["text"]
+        "In most steps aten::to ends it. The longest stretch is 1.5" in row["text"]
         and "record_function" in row["suggestion"]
     )
     # the first step begins with a pause, too, before any call
