@@ -144,9 +144,8 @@ def _repeats(table: EventTable, sort: npt.NDArray[np.int8]) -> npt.NDArray[np.in
 
 def _again(table: EventTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Those of the rows that are the same as an earlier one."""
-    codes = [table.codes(column)[rows] for column in ("pid", "tid", "name", "category")]
-    keys = [
-        *codes,
+    keys: list[npt.NDArray[np.signedinteger]] = [
+        *(table.codes(column)[rows] for column in ("pid", "tid", "name", "category")),
         *(table.ints(column)[rows] for column in ("correlation", "external_id", "dur_ns", "start_ns")),
     ]
     order = np.lexsort(keys)  # stable: the first in the file comes first
