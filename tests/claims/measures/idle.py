@@ -318,7 +318,7 @@ def pauses(rank: PlainRank) -> list[tuple[Window, Record]]:
         if each.category == "user_annotation" and each.start < recorded[0][0] < each.end
     ] if recorded else []  # fmt: skip
     found = []
-    for (_, start), (end, _) in pairwise([*[(0, min(begins))] * bool(begins), *recorded]):
+    for (_, start), (end, _) in pairwise([*[(0, begin) for begin in sorted(begins)[:1]], *recorded]):
         if end - start >= 1_000_000:
             ends = [each for each in ours if each.start == end]
             found.append(((start, end), max(ends, key=lambda each: (each.dur, each.category in OPERATORS))))
