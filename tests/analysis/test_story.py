@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Trace, edits, examples
@@ -66,10 +68,20 @@ def holds(told: Story) -> None:
     assert ("at most" in told.saved) == at_most
 
 
-def one_number(trace: Trace) -> None:
-    """A label, its segment, the sentences, the picture and the document give one value for one thing."""
+@pytest.fixture(scope="module", params=[*examples.names(), *GPU_TRACES])
+def job(request: pytest.FixtureRequest) -> tuple[Trace, pd.DataFrame, Story]:
+    """A recording, for all tests before the next one: its findings, and its story."""
+    trace = opened(request.param)
+    return trace, *said_of(trace)
+
+
+def said_of(trace: Trace) -> tuple[pd.DataFrame, Story]:
     frame = overview(trace)
-    told = story(trace, None, frame)
+    return frame, story(trace, None, frame)
+
+
+def one_number(trace: Trace, frame: pd.DataFrame, told: Story) -> None:
+    """A label, its segment, the sentences, the picture and the document give one value for one thing."""
     holds(told)
     rows = frame.set_index("topic")
     costs = {each["id"]: each["cost"] for each in evidence(trace)["findings"]}
@@ -109,14 +121,14 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
     assert not any("longest gap" in text for text in loader.why)
 
 
-@pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
-def test_the_bar_adds_up_to_the_nanosecond(name):
-    trace = opened(name)
-    one_number(trace)
-    for rank in list(trace.ranks)[:2]:
+def test_the_bar_adds_up_to_the_nanosecond(job):
+    trace = job[0]
+    one_number(*job)
+    few = 2 if os.environ.get("HTA_WIDGETS_EVERY_CASE") else 1
+    for rank in list(trace.ranks)[:few]:
         holds(story(trace, Scope(ranks=(rank,))))
     steps = trace.iterations["iteration"].unique().tolist()
-    for step in steps[:2]:
+    for step in steps[:few]:
         holds(story(trace, Scope(iterations=(step,))))
     begin, end = trace.extent_ns
     holds(story(trace, Scope(window_ns=(begin + (end - begin) // 3, begin + (end - begin) // 2))))
@@ -128,25 +140,24 @@ def test_the_bar_of_every_recording_adds_up(name):
         trace = Trace.open(shared_input(f"recordings/{name}"))
     except HtaWidgetsError as error:  # of several recordings in one folder one must be chosen
         pytest.skip(f"{Path(name).name} is not one job: {error}")
-    one_number(trace)
+    one_number(trace, *said_of(trace))
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name not in ("serving", "c09_pftrace")])
 def test_every_surface_of_a_small_input_has_one_number(name):
-    one_number(Trace.open(shared_input(f"cases/{name}")))
+    trace = Trace.open(shared_input(f"cases/{name}"))
+    one_number(trace, *said_of(trace))
 
 
-@pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
-def test_savings_are_those_of_all_changes_made_together(name):
+def test_savings_are_those_of_all_changes_made_together(job):
     """Asked of `what_if` with the edits of the findings, which the bar is not."""
-    trace = opened(name)
-    frame = overview(trace)
+    trace, frame, told = job
     rows = frame[(frame["section"] == "saves") & (frame["part_of"] == "")]
     if (
         rows.empty
         or (rows["edits"] == "").any()
         or rows["saving_rank"].isna().any()
-        or rows["saving_rank"].nunique() > 1
+        or len(set(rows["saving_rank"])) > 1
     ):
         pytest.skip("its savings are not those of one rank")
     made = [edit for text in rows["edits"] for edit in parse_all(text.replace(", exposed=True", ""))]
@@ -157,17 +168,13 @@ def test_savings_are_those_of_all_changes_made_together(name):
     if replayed["iteration"].notna().any():
         replayed = replayed[replayed["iteration"].notna()]
     share = 1 - replayed["after_ns"].sum() / replayed["before_ns"].sum()
-    told = story(trace, None, frame)
     saved = sum(part.ns for part in told.parts if part.form in SAVINGS)
     assert saved / told.whole_ns == pytest.approx(share, abs=2e-3)
 
 
-@pytest.mark.parametrize("name", [*examples.names(), *GPU_TRACES])
-def test_an_upper_bound_of_the_host_holds_for_a_host_of_any_speed(name):
+def test_an_upper_bound_of_the_host_holds_for_a_host_of_any_speed(job):
     """Halving the host's time saved 40.0 % where "at most 34.8 %" was said."""
-    trace = opened(name)
-    frame = overview(trace)
-    told = story(trace, None, frame)
+    trace, _, told = job
     late = [advice for advice in told.advice if "exposed=True" in advice.edits and advice.form in SAVINGS]
     if not late or len(trace.ranks) > 1:
         pytest.skip("the host is not late")

@@ -24,9 +24,14 @@ from tests.replay.recordings import (
 MODES = (PINNED, ESTIMATE, MOST)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_an_unchanged_recording_is_replayed_as_it_was(name):
-    for rank_trace, graph in ranks_of(recorded(name)):
+@pytest.fixture(scope="module", params=RECORDINGS)
+def ranks(request):
+    """The recording of each name, for all tests before the next one: rank and graph of some ranks."""
+    return ranks_of(recorded(request.param))
+
+
+def test_an_unchanged_recording_is_replayed_as_it_was(ranks):
+    for rank_trace, graph in ranks:
         unchanged = Change(np.ones(len(graph.groups)), np.zeros(len(graph.groups), np.bool_))
         for mode in MODES:
             np.testing.assert_array_equal(replayed(graph, unchanged, mode), graph.time)
@@ -36,17 +41,15 @@ def test_an_unchanged_recording_is_replayed_as_it_was(name):
             np.testing.assert_array_equal(graph.time[nodes] + graph.origin_ns, times[graph.row[nodes]])
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_causes_come_first_and_every_node_has_one(name):
-    for _, graph in ranks_of(recorded(name)):
+def test_causes_come_first_and_every_node_has_one(ranks):
+    for _, graph in ranks:
         assert (graph.source < graph.target).all()
         assert (np.diff(graph.first)[1:] > 0).all() and graph.first[1] == 0
         assert graph.first[-1] == len(graph.source)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_all_device_work_is_in_the_graph_once(name):
-    for rank_trace, graph in ranks_of(recorded(name)):
+def test_all_device_work_is_in_the_graph_once(ranks):
+    for rank_trace, graph in ranks:
         rows = graph.row[graph.node_kind == EVENT_STARTS]
         work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
         assert sorted(rows.tolist()) == np.flatnonzero(work).tolist()

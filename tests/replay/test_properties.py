@@ -28,10 +28,16 @@ EDITS = [
 ]
 
 
-@pytest.fixture(params=RECORDINGS)
-def replays(request):
-    """The recording of each name: rank and graph of some ranks, and random numbers of its own."""
-    return ranks_of(recorded(request.param)), np.random.default_rng(RECORDINGS.index(request.param))
+@pytest.fixture(scope="module", params=RECORDINGS)
+def ranks(request):
+    """The recording of each name, for all tests before the next one: rank and graph of some ranks."""
+    return ranks_of(recorded(request.param))
+
+
+@pytest.fixture
+def replays(ranks, request):
+    """These, and random numbers of their own."""
+    return ranks, np.random.default_rng(RECORDINGS.index(request.node.callspec.params["ranks"]))
 
 
 def test_twice_the_weights_take_twice_the_time(replays):
