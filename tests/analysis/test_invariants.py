@@ -46,6 +46,12 @@ def parts_add_up(answers: Answers, windows: int = 1) -> None:
     for frame in frames(answers, "temporal_breakdown", "temporal_breakdown-iteration"):
         parts = ["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]
         assert (frame[parts].sum(axis=1) == frame["window_ns"]).all()
+    for bins, temporal in zip(
+        frames(answers, "gpu_utilization"), frames(answers, "temporal_breakdown"), strict=True
+    ):
+        for column in ("busy_ns", "window_ns"):
+            by_rank = bins.groupby("rank")[column].sum().reindex(temporal["rank"], fill_value=0)
+            assert by_rank.tolist() == temporal[column].tolist()
     for frame in frames(answers, "comm_comp_overlap"):
         assert (frame["overlapped_ns"] + frame["exposed_ns"] == frame["communication_ns"]).all()
     causes = [
