@@ -5,7 +5,8 @@ import { useSignal } from "@preact/signals";
 import { counted, duration, fromTo, grouped, percent } from "../format";
 import type { Link, Whole } from "../replay/answer";
 import type { Control, Settings } from "../replay/controls";
-import { Bar, type BarContent } from "../story/bar";
+import type { BarContent } from "../story/bar";
+import { StoryBody } from "../story/body";
 import { glyph, type Part } from "../story/story";
 import type { Hand } from "./hand";
 
@@ -47,21 +48,20 @@ export function Told({ hand, controls, job }: ToldProps) {
     ...(step?.clock === "device period" ? ["From the first GPU work of a step to that of the next."] : []),
     ...(step ? [`The whole recording: ${fromTo(whole.before, whole.after)}.`] : []),
   ];
+  const words = headline(times, step || job ? "per step" : "for the recording", made);
   const content = barOf(times, controls);
   return (
     <div class="hta-wi-told">
       <section class="hta-story" aria-label="What the changes save">
-        <div class="hta-story-body" data-stale={hand.stale.value || undefined}>
-          <h2>{headline(times, step || job ? "per step" : "for the recording", made)}</h2>
-          <p class="hta-muted">{beside.join(" ")}</p>
-          <Bar
-            noun="Change"
-            story={content}
-            shown={shown}
-            toggle={(at) => {
-              shown.value = shown.value === at ? -1 : at;
-            }}
-          />
+        <StoryBody
+          noun="Change"
+          story={{ ...content, headline: words, limits: beside.join(" ") }}
+          stale={hand.stale.value}
+          shown={shown}
+          toggle={(at) => {
+            shown.value = shown.value === at ? -1 : at;
+          }}
+        >
           {content.advice.length > 0 && (
             <ol class="hta-wi-changes">
               {times.chain.map((link, at) => (
@@ -73,7 +73,7 @@ export function Told({ hand, controls, job }: ToldProps) {
               ))}
             </ol>
           )}
-        </div>
+        </StoryBody>
       </section>
     </div>
   );
