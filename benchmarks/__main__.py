@@ -23,7 +23,7 @@ GROUPS = {  # the peer that each is measured beside
     "methods": "HTA",
     "first_calls": "",
     "selections": "",
-    "explorer": "",
+    "explorer": "without story",
     "ranks": "",
     "replay": "",
     "comparisons": "HTA",

@@ -1,6 +1,7 @@
-"""How quickly the explorer follows its selection: everything but the browser.
+"""How quickly the explorer stands, and follows its selection: everything but the browser.
 
-From the change of a trait until each part that is shown has its answer.
+From the call, or the change of a trait, until each part that is shown has its answer. The peer is an explorer
+whose story has nothing to say: the story may not hold up the other parts.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from benchmarks.figure import Figure
 from benchmarks.process import call
 from benchmarks.selections import scopes
 from benchmarks.setup import Setup
 from hta_widgets import TraceExplorer, examples
+from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.story import Story
 
 STORM = 200
 SMALL = 100_000
 Times = dict[str, list[float]]
+FLOORS = 0.5, 0.8  # the first answers, for which all parts compete; others, to which the story gives way
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,19 @@ def measure(setup: Setup) -> list[Figure]:
         path = setup.recording_of(events)
         call(answered, examples.path("ddp_4ranks"), **setup.columns)  # compiles
         cold = call(answered, path, **setup.columns).result
-        runs: list[dict[str, Any]] = [
-            call(answered, path, **setup.columns).result for _ in range(setup.rounds)
-        ]
+        runs, without = (
+            [call(function, path, **setup.columns).result for _ in range(setup.rounds)]
+            for function in (answered, without_story)
+        )
 
         def of(name: str, runs: list[dict[str, Any]] = runs) -> list[float]:
             return [value for times in runs for value in times[name]]
 
         def slowest(name: str, runs: list[dict[str, Any]] = runs) -> list[float]:
             return [max(times[name]) for times in runs]
+
+        def beside(what: str, name: str, floor: float, goal: float | None) -> Figure:
+            return Figure(what, of(name), of(name, without), goal, floor)  # noqa: B023
 
         figures += [
             Figure(
@@ -67,13 +75,15 @@ def measure(setup: Setup) -> list[Figure]:
                 goal=goals.cold,
             ),
             Figure("... with a cache: the parts are there, ms", of("parts")),
+            Figure("... the headline stands, ms", of("headline")),
+            beside("... all but the story have answered, ms", "others", FLOORS[0], None),
             Figure("... and all have answered, ms", of("answered"), goal=goals.again),
-            Figure("... another selection, all parts but the story, ms", of("other"), goal=goals.middle),
+            beside("... another selection, all parts but the story, ms", "other", FLOORS[1], goals.middle),
             Figure("... the slowest, ms", slowest("other"), goal=goals.slowest),
             Figure("... and the story, ms", of("other_story"), goal=goals.middle_story),
             Figure("... the slowest, ms", slowest("other_story"), goal=goals.slowest_story),
-            Figure(
-                "... a stream never chosen before, all but the story, ms", of("stream"), goal=goals.middle
+            beside(
+                "... a stream never chosen before, all but the story, ms", "stream", FLOORS[1], goals.middle
             ),
             Figure("... and the story, ms", of("stream_story")),
             Figure(f"... {STORM} selections at once, ms", of("storm")),
@@ -90,8 +100,7 @@ def answered(path: str) -> Times:
     begun = time.perf_counter()
     explorer = _opened(path)
     times["parts"] = [1000 * (time.perf_counter() - begun)]
-    _rest(explorer)
-    times["answered"] = [1000 * (time.perf_counter() - begun)]
+    times |= _first_answers(explorer, begun)
     times["events"] = [explorer.trace.summary["events"]]
     chosen = list(scopes(explorer.trace))
     _choose(explorer, chosen[0])
@@ -113,6 +122,29 @@ def answered(path: str) -> Times:
 
     times["storm"] = [_ms(storm)]
     assert explorer.frame("temporal_breakdown")["window_ns"].iloc[0] == last - first
+    return times
+
+
+def without_story(path: str) -> Times:
+    """The same of an explorer whose story abstains at once."""
+
+    def abstain(_story: Story, _question: Scope) -> None:
+        raise MissingDataError("a story", "")
+
+    with mock.patch.object(Story, "_compute", abstain):
+        return answered(path)
+
+
+def _first_answers(explorer: TraceExplorer, begun: float) -> Times:
+    """Wall ms until the headline stands, all other parts have answered, and all have."""
+    story = next(part for _, part in explorer.parts if isinstance(part, Story))
+    times: Times = {}
+    while "answered" not in times:
+        others = [part for _, part in explorer.parts if part is not story]
+        for name, parts in (("headline", [story]), ("others", others), ("answered", [story, *others])):
+            if name not in times and not any(part.status == "busy" for part in parts):
+                times[name] = [1000 * (time.perf_counter() - begun)]
+        time.sleep(0.0005)
     return times
 
 

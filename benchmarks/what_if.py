@@ -25,18 +25,18 @@ SECONDS = 120
 MOVES = 40
 SIZES = (45, 180)  # MB
 SMALL = (5,)
-# ms until another answer is in the page and the frame with it has begun, and until the waterfall stands
+# ms until another answer is in the page and the frame with it has begun, and until each change is said
 MOVE = """([name, value]) => new Promise((resolve) => {
   const widget = document.querySelector('.hta-what-if');
   const slider = widget.querySelector(`[data-control=${name}] input`);
   let begun = 0, answered = 0;
-  const bars = { subtree: true, attributeFilter: ['style'] };
+  const any = { subtree: true, childList: true, characterData: true, attributes: true };
   const seen = (select, done) => new MutationObserver((_, own) => {
     own.disconnect();
     requestAnimationFrame(() => setTimeout(() => done(performance.now() - begun)));
-  }).observe(widget.querySelector(select), bars);
-  seen('.hta-wi-parts', (ms) => { answered = ms; });
-  seen('.hta-wi-savings', (ms) => resolve([answered, ms]));
+  }).observe(widget.querySelector(select), any);
+  seen('h2', (ms) => { answered = ms; });
+  seen('.hta-wi-changes', (ms) => resolve([answered, ms]));
   begun = performance.now();
   slider.value = value;
   slider.dispatchEvent(new Event('input', { bubbles: true }));
@@ -65,7 +65,7 @@ def _moved(path: Path, folder: Path) -> list[Figure]:
     spent = []
     with sync_playwright() as playwright, chromium_page(playwright) as page:
         page.goto(report.as_uri())
-        page.wait_for_selector("[data-live=true] .hta-wi-savings [data-whole]", timeout=1000 * SECONDS)
+        page.wait_for_selector("[data-live=true] .hta-wi-changes", timeout=1000 * SECONDS)
         there = [name for name in SLIDERS if page.locator(f"[data-control={name}] input:enabled").count()]
         for move in range(MOVES):
             value = str(60 + 5 * (move % 27) + 5 * (move % 27 >= 8))

@@ -240,6 +240,11 @@ class Trace:
             return False
         return stated_rank(self._events[assigned.rank].header.stated)[0] in (None, assigned.rank)
 
+    @property
+    def name(self) -> str:
+        """The last part of the path or URL that was opened; "" of several files, or of a file object."""
+        return self._found.name
+
     @cached_property
     def files(self) -> pd.DataFrame:
         """What each file was taken for, and why.

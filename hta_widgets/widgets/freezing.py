@@ -178,6 +178,8 @@ def _what_if(part: Part, state: dict[str, Any]) -> Saved:
     about = state["about"]
     if about["live"]:
         return [_whole(part, "graph", {"rank": about["rank"]})], []
+    if "job" in about:  # has no sliders
+        return [], []
     note = (
         f"The {about['nodes']:,} points of the replay are too many for a report: What if shows its answer to "
         "the saved changes, and its sliders stay where they are."

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
@@ -173,15 +171,6 @@ class LoadingPart(Part):
         """Independent of the loading, so that a notebook's output is the same on every run."""
         contents = [f"{name!r}: {text}" if name else text for name, text in self._contents.items()]
         return f"{type(self).__name__}({'; '.join(contents)})"
-
-
-def name_of(source: Any) -> str:
-    """The last part of a path or URL; no name for anything else."""
-    if isinstance(source, os.PathLike):
-        return Path(source).resolve().name
-    if isinstance(source, str):
-        return source.rstrip("/").rsplit("/", 1)[-1] if "://" in source else Path(source).resolve().name
-    return ""
 
 
 def _contents(source: Any) -> str:

@@ -23,6 +23,7 @@ from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.trace.reader.discovery import Which
+from hta_widgets.trace.reader.file_names import name_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
@@ -33,7 +34,7 @@ from hta_widgets.widgets.files import Downloads
 from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading import read_ahead
-from hta_widgets.widgets.loading_part import LoadingPart, name_of
+from hta_widgets.widgets.loading_part import LoadingPart
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
@@ -144,7 +145,8 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         client: Any = None,
     ) -> None:
         self._shown: dict[str, Part] = {}
-        self._source, self._name = source, name_of(source)
+        self._source = source
+        self._name = source.name if isinstance(source, Trace) else name_of(source)
         self._choose_panels = panels is None
         self._about = Latest[About](self._tell, self._not_loaded)
         self._lacks = Latest[dict[str, str]](self._tell_lacking, self._not_loaded)

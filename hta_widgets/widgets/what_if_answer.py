@@ -11,15 +11,17 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.what_if import what_if
+from hta_widgets.analysis.findings.bar import whole_parts
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.marginal import marginal_savings
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.speed_map import SPEEDS
 from hta_widgets.analysis.replay.what_if import PARTS
+from hta_widgets.analysis.replay.what_if import replayed as replayed_steps
 from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.formatting import counted, duration, in_words
 from hta_widgets.timeline import Packed
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
@@ -30,6 +32,7 @@ from hta_widgets.widgets.what_if_controls import (
     effect_of,
     settings_of,
     time_class,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ _LABELS = (
     ("Idle", "idle"),
 )
 """Of `PARTS`: names and classes of time."""
+_MOST_NAMED = 2
 
 
 class Replayed(NamedTuple):
@@ -87,6 +91,7 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
     graph, quality = graph_of(rank_trace), quality_of(rank_trace)
     assert graph is not None and quality is not None  # there is an answer
     controls, packed = _sent(rank_trace)
+    links, made = _chain(trace, rank, edits, graph.extent)
     about = {
         "rank": rank,
         "nodes": len(graph.time),
@@ -99,8 +104,8 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
     }
     answer = {
         **_answer(edits, recorded, frame),
-        "step": _median(steps[steps["iteration"].notna()]),
-        "chain": _chain(trace, rank, edits, graph.extent),
+        "chain": links,
+        "step": _step(rank_trace, steps[steps["iteration"].notna()], links, made),
     }
     return Replayed(about, controls, answer)
 
@@ -110,28 +115,31 @@ def packed_graph(rank_trace: RankTrace) -> Packed:
     return _sent(rank_trace)[1]
 
 
-def sentence(answer: dict[str, Any]) -> str:
-    """The answer in words."""
-    before, after = answer["before"], answer["after"]
-    if not answer["chain"]:
-        return f"The recording takes {duration(before)}. Nothing is changed."
-    what = "recording" if answer["parts_before"] else "job's step"
-    text = f"The {what} would take {duration(after)} instead of {duration(before)}: {_change(before, after)}."
+def headline(answer: dict[str, Any]) -> str:
+    """The answer in a line, as the screen has it: of a step where one is timed, else of the recording."""
     step = answer["step"]
-    if step is not None:
-        text += f" A step: {duration(step['after'])} instead of {duration(step['before'])} (median)."
-    return text
+    per = "per step" if step or not answer["parts_before"] else "for the recording"
+    before, after = (duration((step or answer)[name]) for name in ("before", "after"))
+    made = [*words_of(answer["settings"]), *answer["further"]]
+    if not made:
+        return f"{before} {per}, as recorded"
+    if len(made) > _MOST_NAMED:
+        made = [*made[:_MOST_NAMED], counted(len(made) - _MOST_NAMED, "more change")]
+    number, _, unit = before.partition(" ")
+    times = after if before == after else f"{number if after.endswith(f' {unit}') else before} → {after}"
+    return f"{times} {per} with {in_words(made)}"
 
 
 def pictured(answer: dict[str, Any], message: str) -> PanelPicture:
     """The answer as a panel of a static picture; `message`: why there is none."""
-    bars = []
-    timed = not message and answer["parts_before"]
-    for name, whole in (("recorded", "before"), ("after", "after")) if timed else ():
-        times = zip(_LABELS, answer[f"parts_{whole}"], strict=True)
+    if message:
+        return PanelPicture("What if", message)
+    bars, shown = [], answer["step"] or answer
+    for name, whole in (("recorded", "before"), ("after", "after")) if shown["parts_before"] else ():
+        times = zip(_LABELS, shown[f"parts_{whole}"], strict=True)
         parts = [(label, time_class, float(time)) for (label, time_class), time in times]
-        bars.append(Bar(name, parts, duration(answer[whole])))
-    return PanelPicture("What if", message or sentence(answer), bars)
+        bars.append(Bar(name, parts, duration(shown[whole])))
+    return PanelPicture("What if", f"{headline(answer)}.", bars)
 
 
 def _job_replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
@@ -188,13 +196,6 @@ def _job_chain(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> list[dict[s
     return links
 
 
-def _change(before: int, after: int) -> str:
-    if before == after:
-        return "no change"
-    share = percent(100.0 * abs(after - before) / max(before, 1))
-    return f"{share} {'less' if after < before else 'more'}"
-
-
 @memoize_per_rank()
 def _sent(rank_trace: RankTrace) -> tuple[list[dict[str, Any]], Packed]:
     """The controls of a rank, and its graph for the browser."""
@@ -222,20 +223,59 @@ def _answer(edits: Sequence[Edit], recorded: pd.DataFrame, frame: pd.DataFrame) 
     }
 
 
-def _median(steps: pd.DataFrame) -> dict[str, Any] | None:
-    """A step's times, of several the medians; None without any."""
+def _step(
+    rank_trace: RankTrace, steps: pd.DataFrame, links: Sequence[dict[str, Any]], made: Sequence[Edit]
+) -> dict[str, Any] | None:
+    """The mean step as the recording is answered; None without any, or where a change hides one.
+
+    One clock times the steps under all changes, so that what these save adds up.
+    """
     if steps.empty:
         return None
-    times = {name: int(steps[f"{name}_ns"].median()) for name in ("before", "low", "after", "high")}
-    return {**times, "count": len(steps), "clock": str(steps["clock"].iloc[0])}
+    clock = str(steps["clock"].iloc[0])
+
+    def timed(edits: Sequence[Edit], parts: bool = False) -> pd.DataFrame:
+        rows = replayed_steps(rank_trace, tuple(edits), clock, parts)
+        return rows[rows["iteration"].isin(steps["iteration"])]
+
+    alone = [timed([edit]) for edit in made]
+    after = [timed(made[: at + 1]) for at in range(len(made))]
+    if any(len(rows) < len(steps) for rows in (*alone, *after)):
+        return None
+    times = {name: _mean(steps, name) for name in ("before", "low", "after", "high")}
+    return {
+        **times,
+        "parts_before": _parts(timed((), parts=True), times["before"]),
+        "parts_after": _parts(steps, times["after"]),
+        "chain": [
+            {**link, "alone": _mean(one, "after"), "together": _mean(all_, "after")}
+            for link, one, all_ in zip(links, alone, after, strict=True)
+        ],
+        "count": len(steps),
+        "clock": clock,
+    }
 
 
-def _chain(trace: Trace, rank: int, edits: Sequence[Edit], before: int) -> list[dict[str, Any]]:
-    """Of each edit in greedy order: how long the recording takes with it alone, and with those before it."""
+def _mean(steps: pd.DataFrame, name: str) -> int:
+    return round(float(steps[f"{name}_ns"].mean()))
+
+
+def _parts(steps: pd.DataFrame, whole: int) -> list[int]:
+    """The mean of each part of the steps, which add up to the whole."""
+    classes = [time_class for _, time_class in _LABELS]
+    means = {name: float(steps[part].mean()) for name, part in zip(classes, PARTS, strict=True)}
+    return list(whole_parts(means, whole).values())
+
+
+def _chain(
+    trace: Trace, rank: int, edits: Sequence[Edit], before: int
+) -> tuple[list[dict[str, Any]], list[Edit]]:
+    """Of each edit in greedy order, how long the recording takes with it alone, and with those before it."""
     settings, further = settings_of(edits)
     made = [*edits_of(settings), *further]
     names = [control.name for control in CONTROLS if control.name in settings] + [""] * len(further)
-    return [
+    rows = marginal_savings(trace, made, Scope(ranks=(rank,))).to_dict("records")
+    links = [
         {
             "name": names[row["change"]],
             "expression": row["edits"],
@@ -244,5 +284,6 @@ def _chain(trace: Trace, rank: int, edits: Sequence[Edit], before: int) -> list[
             "alone": before - row["alone_ns"],
             "together": before - row["together_ns"],
         }
-        for row in marginal_savings(trace, made, Scope(ranks=(rank,))).to_dict("records")
+        for row in rows
     ]
+    return links, [made[row["change"]] for row in rows]

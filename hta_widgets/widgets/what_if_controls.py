@@ -20,6 +20,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.passes import PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Int64
+from hta_widgets.formatting import decapitalised
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -179,6 +180,22 @@ def settings_of(given: Iterable[Edit]) -> tuple[dict[str, float], list[Edit]]:
         else:
             settings[found[0]] = found[1]
     return settings, further
+
+
+def words_of(settings: Mapping[str, float]) -> list[str]:
+    """The changes of the controls in words, as js/src/what_if/told.tsx has them: `host 2× as fast`."""
+    said = []
+    for control in CONTROLS:
+        time, noun = settings.get(control.name), decapitalised(control.label)
+        if time is None:
+            continue
+        if control.off:
+            said.append(f"no {noun}")
+        elif time == 0:
+            said.append(f"{noun} taking no time")
+        else:
+            said.append(f"{noun} {math.floor(100 / time + 0.5) / 100:,.12g}× as fast")
+    return said
 
 
 def _time(control: Control, edit: Edit) -> float | None:

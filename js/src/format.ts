@@ -106,6 +106,14 @@ export function duration(ns: number): string {
   return amount(ns, "ns");
 }
 
+/** "16.2 → 12.9 ms", or the one time that both are. */
+export function fromTo(before: number, after: number): string {
+  const [from, to] = [duration(before), duration(after)];
+  if (from === to) return to;
+  const [number, unit] = from.split(" ");
+  return `${to.endsWith(` ${unit}`) ? number : from} → ${to}`;
+}
+
 /** 23.04 -> "23.0 %" */
 export function percent(value: number): string {
   return amount(value, "pct");

@@ -75,7 +75,9 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
       none_ns: [0, 0],
     }),
   });
-  expect(labels(el)[0]).toBe("Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %). Select this rank.");
+  expect(labels(el)[0]).toBe(
+    "Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %); 4.00 ms in all. Select this rank.",
+  );
   const [compute, wait] = [...(rows(el)[0]?.querySelectorAll("rect[fill]") ?? [])].map((bar) => {
     const [x, width] = ["x", "width"].map((name) => Number(bar.getAttribute(name))) as [number, number];
     return { x, width };
@@ -191,7 +193,9 @@ it("selects the stretch of time that a stacked bar stands for", async () => {
       end: [13e6, 28e6, Number.NaN],
     }),
   });
-  expect(labels(el)[1]).toContain("Decode 8.00 ms (53.3 %), Bubble 7.00 ms (46.7 %). Select this stretch");
+  expect(labels(el)[1]).toContain(
+    "Decode 8.00 ms (53.3 %), Bubble 7.00 ms (46.7 %); 15.0 ms in all. Select this stretch",
+  );
   expect(labels(el)[2]).toContain("Select this rank.");
   expect(rows(el)[2]?.outerHTML).not.toContain("NaN");
   click(rows(el)[1]);

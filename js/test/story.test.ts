@@ -4,6 +4,7 @@
 import { afterEach, expect, it } from "vitest";
 import { FrozenModel, type SentMessage } from "../src/host";
 import { mentions } from "../src/launcher";
+import { OPEN } from "../src/notes";
 import { byRelevance } from "../src/panelbar";
 import { MARK, type Mark, TRY } from "../src/showing";
 import { placed } from "../src/story/bar";
@@ -60,6 +61,7 @@ const CONTENT = {
   trust: "",
   asides: [],
   kinds: [],
+  look_at: "kernel_breakdown",
 };
 const STORY = { _view: "story", content: CONTENT, shown: -1 };
 
@@ -123,6 +125,15 @@ it("gives the bar one name per finding and one stop for keys", async () => {
   expect(buttons.map((button) => button.tabIndex)).toEqual([0, -1]);
   const widths = [...el.querySelectorAll<HTMLElement>(".hta-seg")].map((part) => part.style.width);
   expect(widths).toEqual(["40%", "20%", "40%"]);
+});
+
+it("opens what there is to look at where nothing is found", async () => {
+  const opened: string[] = [];
+  const told = { ...CONTENT, advice: [], parts: [], look_at: "operators" };
+  const { el } = await inExplorer({ content: told });
+  el.addEventListener(OPEN, (event) => opened.push((event as CustomEvent).detail));
+  [...el.querySelectorAll("button")].find(({ textContent }) => textContent === "Longest operators")?.click();
+  expect(opened).toEqual(["operators"]);
 });
 
 it("offers What if where a replay makes the change, and not in a report", async () => {

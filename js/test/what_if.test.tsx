@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
 import { Replay } from "../src/replay/answer";
 import { mount } from "../src/what_if";
+import { barOf } from "../src/what_if/told";
 import { control, GRAPH, packed } from "./replay";
 import { drawn } from "./support";
 
@@ -20,7 +21,17 @@ const RECORDED = {
   high: 161,
   parts_before: [41, 0, 0, 120],
   parts_after: [41, 0, 0, 120],
-  step: { before: 80, low: 80, after: 80, high: 80, count: 2, clock: "host" },
+  step: {
+    before: 80,
+    low: 80,
+    after: 80,
+    high: 80,
+    parts_before: [20, 0, 0, 60],
+    parts_after: [20, 0, 0, 60],
+    chain: [] as unknown[],
+    count: 2,
+    clock: "host",
+  },
   chain: [] as unknown[],
 };
 
@@ -78,15 +89,18 @@ function drag(input: HTMLInputElement, value: number) {
 
 const frame = () => new Promise(requestAnimationFrame);
 
-const numbers = (el: Element) =>
-  [...el.querySelectorAll(".hta-wi-number strong")].map((item) => item.textContent);
+const headline = (el: Element) => el.querySelector("h2")?.textContent;
 
 const texts = (el: Element, selector: string) =>
   [...el.querySelectorAll(selector)].map((item) => item.textContent);
 
 it("shows what was recorded, and what cannot change", async () => {
   const { el } = await show();
-  expect(numbers(el)).toEqual(["161 ns", "80 ns"]);
+  expect(headline(el)).toBe("80 ns per step, as recorded");
+  expect(el.querySelector(".hta-story p")?.textContent).toBe(
+    "The mean of 2 steps. The whole recording: 161 ns.",
+  );
+  expect(texts(el, ".hta-key-of")).toEqual(["compute 20 ns", "idle 60 ns"]);
   expect(texts(el, "label")).toContain("Compute kernels");
   expect(slider(el, "copies").disabled).toBe(true);
   expect(el.querySelector("[data-control=copies]")?.textContent).toContain("not in this recording");
@@ -99,15 +113,22 @@ it("shows what was recorded, and what cannot change", async () => {
 it("answers while the hand moves, and tells the kernel when it rests", async () => {
   const { el, model } = await show();
   drag(slider(el, "kernels"), 145);
-  await vi.waitFor(() => expect(numbers(el)[0]).toBe("141 ns"));
+  const moved = "161 → 141 ns for the recording with compute kernels 1.82× as fast";
+  await vi.waitFor(() => expect(headline(el)).toBe(moved));
   expect(model.get("settings")).toEqual({});
   // 55 % of the time is 1.82 times as fast
   expect(el.querySelector("[data-control=kernels]")?.textContent).toContain("55 %, 1.82× as fast");
-  expect(el.querySelectorAll(".hta-wi-figures [data-stale]")).toHaveLength(1); // the step
   await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 1 / 1.82 }));
   const confirmed = { ...RECORDED, settings: { kernels: 1 / 1.82 }, low: 140, after: 141, high: 143 };
-  model.set("answer", { ...confirmed, step: { ...RECORDED.step, after: 70 } });
-  await vi.waitFor(() => expect(numbers(el)).toEqual(["141 ns", "70 ns"]));
+  const [link] = [{ name: "kernels", expression: "", bound: false, time_class: "compute" }];
+  const chain = [{ ...link, alone: 70, together: 70 }];
+  const parts_after = [10, 0, 0, 60];
+  model.set("answer", { ...confirmed, step: { ...RECORDED.step, low: 70, after: 70, parts_after, chain } });
+  await vi.waitFor(() => expect(headline(el)).toBe("80 → 70 ns per step with compute kernels 1.82× as fast"));
+  expect(el.querySelector(".hta-story p")?.textContent).toBe(
+    "12.5 % less. Between 70 ns and 80 ns. The mean of 2 steps. The whole recording: 161 → 141 ns.",
+  );
+  expect(texts(el, ".hta-key-of")).toEqual(["compute 20 → 10 ns", "idle 60 ns"]);
   expect(el.querySelectorAll("[data-stale]")).toHaveLength(0);
   expect(el.querySelector("[role=alert]")).toBeNull();
   model.set("answer", { ...confirmed, after: 142 });
@@ -123,7 +144,7 @@ it("answers a move at once, and those before the next frame together", async () 
   await frame();
   expect(replayed).toHaveBeenCalledTimes(2);
   await drawn();
-  expect(numbers(el)[0]).toBe("139 ns");
+  expect(headline(el)).toContain("161 → 139 ns");
   replayed.mockRestore();
 });
 
@@ -140,7 +161,7 @@ it("draws where it is bound, and sets both sliders by a click", async () => {
   expect(el.querySelectorAll(".hta-wi-map [role=button]")).toHaveLength(9);
   expect(place(el, "Host 1×, compute kernels 1×").getAttribute("aria-pressed")).toBe("true");
   place(el, "Host 1×, compute kernels 2×").dispatchEvent(new MouseEvent("click", { bubbles: true }));
-  await vi.waitFor(() => expect(numbers(el)[0]).toBe("136 ns"));
+  await vi.waitFor(() => expect(headline(el)).toContain("→ 136 ns"));
   await vi.waitFor(() => expect(model.get("settings")).toEqual({ syncs: 0, kernels: 0.5 }));
   expect(place(el, "Host 1×, compute kernels 2×").getAttribute("aria-pressed")).toBe("true");
   expect(texts(el, ".hta-wi-map tbody tr:last-child td").slice(0, 2)).toEqual(["2", "2"]);
@@ -168,13 +189,40 @@ it("has the kernel draw the map where the browser has no graph, and forgets it a
   expect(draw()).toBeDefined();
 });
 
-it("draws each edit's share, the bound, and what they do together", async () => {
+it("says what each edit saves, the bound, and what they do together, which adds up", async () => {
   const { el } = await show({ settings: { kernels: 0.5, syncs: 0 } });
-  await vi.waitFor(() => expect(el.querySelectorAll("tbody tr")).toHaveLength(3));
-  expect(texts(el, "tbody th")).toEqual(["Compute kernels", "Synchronisation", "Together"]);
-  expect(texts(el, "tbody td:nth-child(3)")).toEqual(["13.7 % less", "1.86 % less", "15.5 % less"]);
-  expect(texts(el, "tbody td:nth-child(4)")).toEqual(["13.7 % less", "1.86 % less", ""]);
+  await vi.waitFor(() => expect(el.querySelectorAll(".hta-wi-changes li")).toHaveLength(2));
+  expect(headline(el)).toBe(
+    "161 → 136 ns for the recording with compute kernels 2× as fast and no synchronisation",
+  );
+  expect(texts(el, ".hta-wi-changes li > span:last-child")).toEqual([
+    "Compute kernels: saves 22 ns.",
+    "Synchronisation: saves 3 ns at most on top of the changes before it; saves 3 ns at most on its own.",
+  ]);
+  const second = el.querySelector('[aria-label="Change 2: Synchronisation, −3 ns · upper bound"]');
+  (second as HTMLButtonElement).click();
+  await drawn();
+  expect(texts(el, ".hta-wi-changes [data-shown=true] .hta-number")).toEqual(["2"]);
+  expect(el.querySelector(".hta-under")?.textContent).toContain("25 ns saved (15.5 %)136 ns remain");
   expect(el.querySelector(".hta-wi-trust")?.textContent).toContain("An upper bound (synchronisation)");
+});
+
+it("has a bar whose parts add up, also where changes cost time or take savings back", () => {
+  const times = { before: 100, low: 0, after: 0, high: 0, parts_before: [50, 20, 0, 30] };
+  const link = { expression: "", bound: false, time_class: "compute" };
+  const told = (after: number, together: number[]) => {
+    const chain = together.map((time, at) => ({ ...link, name: `${at}`, alone: time, together: time }));
+    const own = barOf({ ...times, after, parts_after: [after - 5, 0, 0, 5], chain }, []);
+    expect(own.parts.reduce((sum, { ns }) => sum + ns, 0)).toBe(own.whole_ns);
+    return { ...own, savings: own.parts.filter(({ form }) => form !== "rest").map(({ ns }) => ns) };
+  };
+  expect(told(70, [80, 70])).toMatchObject({ whole_ns: 100, savings: [20, 10] });
+  expect(told(85, [80, 70, 85])).toMatchObject({ whole_ns: 100, savings: [15, 0, 0] });
+  expect(told(90, []).savings).toEqual([10]); // what each saves is not there yet
+  const longer = told(130, [110, 130]);
+  expect(longer).toMatchObject({ whole_ns: 130, savings: [0, 0], saved: "" });
+  expect(longer.remains).toBe("130 ns in all, 30 ns more");
+  expect(longer.advice[1]?.label).toBe("+20 ns · simulated");
 });
 
 it("follows Python, and forgets all on reset", async () => {
@@ -191,12 +239,12 @@ it("follows Python, and forgets all on reset", async () => {
 it("leaves edits that no slider makes to the kernel, as text", async () => {
   const expression = "edits.kernels(2.0, name='<img src=x>')";
   const chain = [{ name: "", expression, bound: true, time_class: "compute", alone: 100, together: 100 }];
-  const answer = { ...RECORDED, further: [expression], after: 100, chain };
+  const answer = { ...RECORDED, further: [expression], after: 100, chain, step: null };
   const { el, model } = await show({ further: [expression], answer }, false);
-  expect(numbers(el)[0]).toBe("100 ns");
+  expect(headline(el)).toBe(`161 → 100 ns for the recording with ${expression}`);
   expect(el.querySelector("img")).toBeNull();
   expect(el.querySelector("code")?.textContent).toBe(expression);
-  expect(texts(el, "tbody th")).toEqual([expression]);
+  expect(texts(el, ".hta-wi-changes li > span:last-child")).toEqual([`${expression}: saves 61 ns at most.`]);
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Drop")?.click();
   await drawn();
   expect(model.get("further")).toEqual([]);
@@ -217,26 +265,29 @@ it("waits for the kernel where it has no graph", async () => {
   const { el, model } = await show({ about: { ...ABOUT, live: false } }, false);
   drag(slider(el, "kernels"), 150);
   await drawn();
-  expect(el.querySelectorAll(".hta-wi-figures [data-stale]")).toHaveLength(2);
+  expect(el.querySelector(".hta-story-body")?.getAttribute("data-stale")).toBe("true");
   await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 0.5 }));
-  model.set("answer", { ...RECORDED, settings: { kernels: 0.5 }, after: 139 });
-  await vi.waitFor(() => expect(numbers(el)[0]).toBe("139 ns"));
+  model.set("answer", { ...RECORDED, settings: { kernels: 0.5 }, after: 139, step: null });
+  await vi.waitFor(() => expect(headline(el)).toContain("161 → 139 ns"));
 });
 
 it("answers alone in a report, where no slider's edit takes the saved answer only", async () => {
-  const answer = { ...RECORDED, further: ["edits.graphs()"], after: 100 };
+  const answer = { ...RECORDED, further: ["edits.graphs()"], after: 100, step: null };
   const { el, model } = await show({ frozen: true, further: ["edits.graphs()"], answer }, "later");
-  expect(numbers(el)).toEqual(["100 ns", "80 ns"]);
+  expect(headline(el)).toBe("161 → 100 ns for the recording with edits.graphs()");
   expect(slider(el, "kernels").disabled).toBe(true);
   await vi.waitFor(() => expect(el.querySelector(".hta-notice")?.textContent).toContain("no slider makes"));
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Drop")?.click();
-  await vi.waitFor(() => expect(numbers(el)).toEqual(["161 ns"]));
+  await vi.waitFor(() => expect(headline(el)).toBe("161 ns for the recording, as recorded"));
   drag(slider(el, "kernels"), 150);
-  await vi.waitFor(() => expect(numbers(el)).toEqual(["139 ns"]));
-  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual([
-    "Reset",
-    "Export map",
-  ]);
+  await vi.waitFor(() => expect(headline(el)).toContain("161 → 139 ns"));
+  // the map follows, piece by piece
+  await vi.waitFor(() =>
+    expect([...el.querySelectorAll("button:not(.hta-seg)")].map((button) => button.textContent)).toEqual([
+      "Reset",
+      "Export map",
+    ]),
+  );
   expect(model.get("further")).toEqual([]);
 });
 
@@ -244,7 +295,7 @@ it("shows nothing but the reason where it abstains", async () => {
   const message = "The trace has no recording whose replay can be trusted: <b>why</b>.";
   const { el } = await show({ status: "empty", message, answer: {}, about: {}, controls: [] }, false);
   expect(el.querySelector("[role=status]")?.textContent).toBe(message);
-  expect(el.querySelectorAll("input, .hta-wi-figures")).toHaveLength(0);
+  expect(el.querySelectorAll("input, .hta-story")).toHaveLength(0);
 });
 
 it("shows edits of several ranks for the job: no rank, no sliders, no map", async () => {
@@ -255,14 +306,22 @@ it("shows edits of several ranks for the job: no rank, no sliders, no map", asyn
       further: ["edits.no_stragglers()"],
       about: { job: "Step of 2 ranks", live: false, model_error_pct: 0.4 },
       controls: [],
-      answer: { ...RECORDED, further: ["edits.no_stragglers()"], after: 101, parts_before: [], step: null },
+      answer: {
+        ...RECORDED,
+        further: ["edits.no_stragglers()"],
+        after: 101,
+        step: null,
+        parts_before: [],
+        parts_after: [],
+      },
     },
     false,
   );
   expect(el.textContent).toContain("Step of 2 ranks");
-  expect(el.textContent).not.toContain("Recording");
+  expect(headline(el)).toBe("161 → 101 ns per step with edits.no_stragglers()");
+  expect(texts(el, ".hta-key-of")).toEqual(["all else 101 ns"]);
   expect(el.textContent).toContain("All ranks replayed together");
-  expect(el.querySelectorAll("input, select, .hta-wi-parts").length).toBe(0);
+  expect(el.querySelectorAll("input, select").length).toBe(0);
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Reset")?.click();
   expect(model.get("further")).toEqual([]);
 });

@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis import overview, slowdown
+from hta_widgets.analysis import overview, slowdown, temporal_breakdown
 from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.findings import replayed_job as module
 from hta_widgets.analysis.findings.among_ranks import among_ranks
@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.saving import Saving
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.job.culprits import Culprit
 from hta_widgets.errors import MissingDataError
@@ -41,8 +42,12 @@ def test_the_cost_is_that_of_the_rank(job):
     share = percent(100.0 * row["cost_ns"] / frame["time_ns"].iloc[0])
     assert row["cost_ns"] < frame["cost_ns"].iloc[0]
     assert finding is not None
-    said = f"Rank 2 costs {share} of a step ({duration(row['cost_ns'])}). The same operations take"
+    # a share of the recorded steps, as all that the overview says, and as the bar has it
+    step = temporal_breakdown(job, inputs.scope)["window_ns"].mean() / 4
+    cost = duration(step * row["cost_ns"] / frame["time_ns"].iloc[0])
+    said = f"Rank 2 costs {share} of step time ({cost} per step). The same operations take"
     assert said in str(finding.text)
+    assert story(job).advice[0].figure == f"−{cost}"
 
 
 def test_ranks_late_in_turn_name_nobody_whoever_causes_most_waiting(monkeypatch, job):
@@ -66,7 +71,7 @@ def test_where_the_replay_leaves_it_open_the_waits_decide(monkeypatch, job, kind
     finding = straggler(inputs)
     assert finding is not None
     assert ("would take hardly less" in str(finding.text)) == (kind == "none")
-    assert " of a step (" not in str(finding.text)
+    assert " costs " not in str(finding.text)
 
 
 def test_a_part_of_a_step_is_not_replayed(job):

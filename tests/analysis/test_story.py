@@ -281,6 +281,15 @@ def test_without_device_events_the_story_is_of_the_cpu():
     assert late.places[0].label.endswith("rank 3 waits for rank 2")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("hta/cpu_only", "operators"), ("hta/triton_example", "kernel_breakdown")],
+)
+def test_where_nothing_is_found_there_is_something_to_look_at(name, shown):
+    assert story(opened(name)).look_at == shown
+    assert story(opened("h100_gpt2_small_batch_cuda_graphs")).look_at == "kernel_breakdown"
+
+
 def test_nothing_found_says_what_the_time_goes_to():
     told = story(Trace.open(shared_input("recordings/gpumodel_a100_1")))
     assert "nothing to save stands out: the GPU computes" in told.headline

@@ -205,6 +205,12 @@ def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
     viewer.close()
 
 
+def from_to(before: float, after: float) -> str:
+    """Two times with one unit, as the front end writes them."""
+    (number, unit), said = duration(before).split(" "), duration(after)
+    return f"{number if said.endswith(f' {unit}') else duration(before)} → {said}"
+
+
 HOSTILE = edits.kernels(1.5, name="<img src=x onerror=document.body.dataset.ran=1>*")
 
 
@@ -215,9 +221,10 @@ def test_sliders_of_what_if_work_offline(reader: Reader, tmp_path: Path) -> None
     )
     reader.open(explorer.to_html(tmp_path / "report.html"))
     page, widget = reader.page, reader.page.locator(".hta-what-if")
-    shown = widget.locator(".hta-wi-number strong")
+    shown, beside = widget.locator("h2"), widget.locator(".hta-story p").first
     saved = explorer.what_if().iloc[0]
-    expect(shown.first).to_have_text(duration(saved["after_ns"]))
+    whole = f"The whole recording: {from_to(saved['before_ns'], saved['after_ns'])}."
+    expect(beside).to_contain_text(whole)
     # what no slider makes has its saved answer only; without it, the browser answers
     expect(widget.locator("input:not(:disabled)")).to_have_count(0)
     expect(widget.locator("code")).to_have_text(HOSTILE.expression)
@@ -227,12 +234,12 @@ def test_sliders_of_what_if_work_offline(reader: Reader, tmp_path: Path) -> None
         slider = widget.locator("[data-control=host] input")
         slider.fill(value)
         (after,) = explorer.what_if([edits.kernels(2.0), edits.host(left)])["after_ns"].head(1)
-        expect(shown).to_have_text([duration(after)])
-        expect(widget.locator(".hta-wi-parts")).to_be_visible()
+        expect(shown).to_contain_text(f"{from_to(saved['before_ns'], after)} for the recording with host ")
+        expect(widget.locator(".hta-wi-changes li")).to_have_count(2)
     expect(widget.get_by_role("button", name="Copy Python")).to_have_count(0)
     shots(page, "report-what-if")
     widget.get_by_role("button", name="Reset").click()
-    expect(shown.first).to_have_text(duration(saved["before_ns"]))
+    expect(shown).to_have_text(f"{duration(saved['before_ns'])} for the recording, as recorded")
     assert page.evaluate("document.body.dataset.ran ?? null") is None
     assert page.locator("img").count() == 0
     reader.expect_quiet()
@@ -246,14 +253,16 @@ def test_what_if_alone_and_too_large_to_save(
     widget = reader.page.locator(".hta-what-if")
     expect(widget).to_have_attribute("data-live", "true")
     widget.locator("[data-control=loader] input").check()
-    expected = analysis.what_if(stalled, edits.without("*DataLoader*"))["after_ns"].iloc[0]
-    expect(widget.locator(".hta-wi-number strong")).to_have_text([duration(expected)])
+    expected = analysis.what_if(stalled, edits.without("*DataLoader*")).iloc[0]
+    times = from_to(expected["before_ns"], expected["after_ns"])
+    expect(widget.locator("h2")).to_have_text(f"{times} for the recording with no data loader")
     reader.expect_quiet()
     monkeypatch.setattr(what_if_answer, "MOST_NODES", 10)
     reader.open(WhatIf(stalled, edits=edits.host(0.5)).to_html(tmp_path / "two.html"))
     expect(reader.page.locator(".hta-report")).to_contain_text("too many for a report")
-    expected = analysis.what_if(stalled, edits.host(0.5))["after_ns"].iloc[0]
-    expect(widget.locator(".hta-wi-number strong").first).to_have_text(duration(expected))
+    expected = analysis.what_if(stalled, edits.host(0.5)).iloc[0]
+    times = from_to(expected["before_ns"], expected["after_ns"])
+    expect(widget.locator(".hta-story p").first).to_contain_text(f"The whole recording: {times}.")
     expect(widget.locator("input:not(:disabled)")).to_have_count(0)
     reader.expect_quiet()
 

@@ -168,7 +168,7 @@ def test_what_fixing_the_loader_gives(user: User) -> None:
     user.lab.expect_kernel("explorer.panels", ("what_if",))
     whole = "explorer.what_if().query('iteration.isna()')"
     user.lab.expect_kernel(f"({whole}['after_ns'] < {whole}['before_ns']).tolist()", [True] * 4)
-    expect(user.root.locator(".hta-panel[data-kind=what_if] .hta-wi-number").first).to_be_in_viewport()
+    expect(user.root.locator(".hta-panel[data-kind=what_if] h2")).to_be_in_viewport()
     comes_to_the_top(user.lab, user.root, "what_if")
 
 

@@ -18,6 +18,15 @@ def opened(path, **options):
     return Trace.open(path, cache=False, **options)
 
 
+def test_a_trace_has_the_name_of_what_was_opened(tmp_path):
+    folder = tmp_path / "run_17"
+    folder.mkdir()
+    files = [write(folder / f"rank{rank}.json", EVENTS) for rank in range(2)]
+    assert opened(folder).name == opened(f"{folder}/").name == opened(f"file://{folder}/").name == "run_17"
+    assert opened(files[0]).name == "rank0.json"
+    assert opened(files).name == opened(files[0].open("rb")).name == ""
+
+
 @pytest.mark.parametrize(
     ("name", "rank"),
     [

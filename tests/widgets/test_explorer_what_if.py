@@ -133,4 +133,4 @@ def test_what_counts_as_communication_is_another_graph(ddp: Trace) -> None:
 def test_the_picture_of_an_explorer_has_the_answer(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, panels=["what_if"], edits=CHANGES)
     svg = explorer.snapshot().to_svg()
-    assert "The recording would take" in svg
+    assert " per step with " in svg

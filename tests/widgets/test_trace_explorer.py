@@ -67,8 +67,9 @@ def test_flags_are_a_table_and_come_back_with_the_code(ddp: Trace, until: Any) -
 
 def test_takes_an_open_trace(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, panels=["comm_comp_overlap"])
-    assert repr(explorer).startswith("TraceExplorer(4 ranks, ")
+    assert repr(explorer).startswith("TraceExplorer('ddp_4ranks': 4 ranks, ")
     assert explorer.trace is ddp
+    assert ddp.name == explorer.header[0]["value"] == "ddp_4ranks"
     assert [area for area, _ in explorer.parts] == [*FIXED, "panel"]
 
 

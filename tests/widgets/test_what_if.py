@@ -1,6 +1,8 @@
 """WhatIf without a browser: edits move sliders, sliders make edits, `analysis.what_if` gives the answer."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hta_widgets import Trace, WhatIf, analysis, edits, examples
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
 from hta_widgets.palette import LIGHT
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets import what_if_answer
@@ -59,8 +62,16 @@ def test_edits_move_the_sliders_and_the_answer_is_that_of_the_analysis(
     ]
     assert answer["parts_after"] == [whole[part] for part in what_if_answer.PARTS]
     assert sum(answer["parts_after"]) == answer["after"]
-    assert answer["step"]["after"] == int(steps["after_ns"].median())
-    assert answer["step"]["count"] == len(steps)
+    step = answer["step"]
+    assert step["count"] == len(steps)
+    assert [step[name] for name in ("before", "low", "after", "high")] == [
+        round(steps[f"{name}_ns"].mean()) for name in ("before", "low", "after", "high")
+    ]
+    assert sum(step["parts_before"]) == step["before"]
+    assert sum(step["parts_after"]) == step["after"] == step["chain"][-1]["together"]
+    means = [steps[part].mean() for part in what_if_answer.PARTS]
+    assert np.abs(np.array(step["parts_after"]) - means).max() <= 1
+    assert [link["expression"] for link in step["chain"]] == [link["expression"] for link in answer["chain"]]
     assert widget.frame().equals(frame)
     assert eval(widget.expression, {"analysis": analysis, "edits": edits, "trace": stalled}).equals(frame)
 
@@ -250,10 +261,12 @@ def test_abstention_says_why_and_what_to_record() -> None:
 
 
 def test_the_picture_has_the_answer(widget: WhatIf) -> None:
-    assert "Nothing is changed" in widget.snapshot().to_svg()
+    assert "per step, as recorded." in widget.snapshot().to_svg()
     widget.edits = [edits.kernels(2.0)]
     svg = widget.snapshot().to_svg()
-    assert "instead of" in svg
+    step = widget.answer["step"]
+    assert what_if_answer.headline(widget.answer) in svg
+    assert duration(step["before"]) in svg and duration(step["after"]) in svg
     assert "edits.kernels(2.0)" in svg
     assert "recorded" in svg
 
@@ -283,12 +296,34 @@ def test_edits_of_several_ranks_are_told_of_a_step_of_the_job(ddp: Trace) -> Non
     }  # fmt: skip
     assert chain[-1]["together"] == widget.answer["after"]
     assert chain[0]["together"] == chain[0]["alone"] == min(link["alone"] for link in chain)
-    assert "step would take" in widget.snapshot().to_svg()
+    words = "per step with edits.faster_links(math.inf) and edits.no_stragglers()"
+    assert what_if_answer.headline(widget.answer).endswith(words)
+    assert words in " ".join(re.findall(">([^<]+)<", widget.snapshot().to_svg()))
     # those of one rank bring its sliders back
     widget.edits = [edits.kernels(2.0)]
     settle([widget])
     assert widget.about["rank"] == 2
     assert widget.controls
+
+
+def test_the_headline_says_what_is_timed_and_what_changes() -> None:
+    answer = {"settings": {}, "further": [], "before": 161, "after": 161, "parts_before": [161], "step": None}
+    says = what_if_answer.headline
+    assert says(answer) == "161 ns for the recording, as recorded"
+    made = {"kernels": 1 / 1.82, "host": 0.0, "syncs": 0.0, "launches": 1.5}
+    changed = {**answer, "settings": made, "after": 100}
+    # in the order of the sliders, and two at most
+    words = "host taking no time, launches 0.67× as fast and 2 more changes"
+    assert says(changed) == f"161 → 100 ns for the recording with {words}"
+    step = {"before": 1_500_000, "after": 800_000}
+    changed |= {"settings": {"kernels": 1 / 1.82}, "further": ["edits.graphs()"], "step": step}
+    assert says(changed) == "1.50 ms → 800 µs per step with compute kernels 1.82× as fast and edits.graphs()"
+    assert says({**changed, "settings": {"syncs": 0.0}, "further": []}).endswith("with no synchronisation")
+
+
+def test_a_job_is_told_in_a_report_without_sliders(ddp: Trace, tmp_path: Path) -> None:
+    page = WhatIf(ddp, edits=edits.no_stragglers()).to_html(tmp_path / "job.html").read_text()
+    assert "too many for a report" not in page
 
 
 def test_edits_of_a_rank_and_of_several_are_refused_in_words(ddp: Trace) -> None:

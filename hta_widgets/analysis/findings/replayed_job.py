@@ -79,12 +79,12 @@ class ReplayedJob:
         if not self.ranks:
             return NOTHING_SAID
         who = ranks_in_words(self.ranks)
+        judged_ns = float(inputs.temporal["window_ns"].mean())  # of which all of the overview is a share
         return say(
-            " {who} cost{s} {share} of a step ({time}). {evidence}.",
+            " {who} cost{s} {lost}. {evidence}.",
             who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=capitalised(who)),
             s="s" * (len(self.ranks) == 1),
-            share=share,
-            time=Claim("job_saving", self.cost_ns, "ns/step"),
+            lost=inputs.time_lost("job_saving", self.saving_pct, judged_ns * self.saving_pct / 100),
             evidence=Claim("job_evidence", self.evidence, "name", shown=capitalised(self.evidence)),
         )
 

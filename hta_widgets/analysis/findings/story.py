@@ -77,6 +77,7 @@ class Story:
         clean: what was looked for and not found. unknown: what could not be judged. asides: what costs
             nothing.
         kinds: the analyses that show the findings, the first first.
+        look_at: the analysis that shows what there is where nothing is found.
     """
 
     scope: str
@@ -94,6 +95,7 @@ class Story:
     unknown: list[Check]
     asides: list[str]
     kinds: list[str]
+    look_at: str
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -141,7 +143,15 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         unknown=[_check(row) for _, row in frame[frame["severity"] == OPEN].iterrows()],
         asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
+        look_at="kernel_breakdown" if _on_devices(inputs, whole) else "operators",
     )
+
+
+def _on_devices(inputs: Inputs, whole: Whole | None) -> bool:
+    """Whether work of a device is recorded."""
+    if whole:
+        return "host" not in whole.split
+    return any(inputs.trace.rank(rank).device_events for rank in inputs.trace.ranks_of(inputs.scope))
 
 
 def _trust(trace: Trace, inputs: Inputs) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hta_widgets.errors import RemoteError, TraceFormatError, TraceNotFoundError
 from hta_widgets.formatting import counted, did_you_mean
-from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
+from hta_widgets.trace.reader.file_names import TraceFile, last_part, name_of, natural
 from hta_widgets.trace.reader.foreign import EXECUTION_TRACE, HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
 from hta_widgets.trace.reader.recordings import Recordings, find_recordings
@@ -46,7 +46,7 @@ class Discovery:
     that lie there, where there are several, and `recording` that of the one with these files; "" for all.
     `unopened` has the recording of each file of another one. `proposed` are the recordings that the names
     suggest, if it is not certain that they are several. `elsewhere` has why files in subfolders were not
-    read.
+    read. `name` is that of what was asked for; "" where it has none.
     """
 
     files: list[TraceFile]
@@ -58,6 +58,7 @@ class Discovery:
     unopened: dict[str, str] = field(default_factory=dict)
     proposed: Recordings | None = None
     elsewhere: dict[str, str] = field(default_factory=dict)
+    name: str = ""
 
 
 def discover(path: Any, recording: Which = None) -> Discovery:
@@ -77,6 +78,10 @@ def discover(path: Any, recording: Which = None) -> Discovery:
         TypeError: ``path`` is none of the above.
         ValueError: a rank is negative, or no number of 31 bits.
     """
+    return replace(_discovered(path, recording), name=name_of(path))
+
+
+def _discovered(path: Any, recording: Which) -> Discovery:
     if isinstance(path, Mapping):
         result = Discovery([])
         for rank, item in path.items():

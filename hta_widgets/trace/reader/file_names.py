@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 # Only short numbers, since a process id or a time stamp is not a rank. `rank[3]`: Primus; `worker3`: PyTorch.
@@ -35,6 +37,13 @@ class TraceFile:
     folder: str = ""
     rank: int | None = None
     beside: int | None = None
+
+
+def name_of(source: Any) -> str:
+    """The last part of a path or URL; no name for anything else."""
+    if isinstance(source, str) and "://" in source:
+        return last_part(source.rstrip("/"))
+    return Path(source).resolve().name if isinstance(source, str | PathLike) else ""
 
 
 def last_part(name: str) -> str:

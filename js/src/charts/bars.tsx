@@ -92,7 +92,7 @@ export function Bars({ marks, chart, legend, width, selecting }: ChartProps<Stac
             return (
               <Mark
                 key={label}
-                label={`${place}: ${text.join(", ") || "no time"}.${invites}`}
+                label={`${place}: ${text.join(", ") || "no time"}; ${duration(whole)} in all.${invites}`}
                 transform={`translate(0 ${line * ROW})`}
                 first={line === 0}
                 dim={rank !== undefined && any && !chosen}

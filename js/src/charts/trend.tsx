@@ -74,7 +74,7 @@ export function Trend({ marks, chart, legend, width, selecting }: ChartProps<Tre
           );
         })}
         {steps.map((step, i) => {
-          const [mid, value, odd, aside] = [mids[i], mosts[i] ?? 0, outliers[i], asides[i]];
+          const [mid, value, odd, aside] = [mids[i], mosts[i] ?? 0, Boolean(outliers[i]), asides[i]];
           const chosen = iterations.value.length === 1 && iterations.value[0] === step;
           let text = `${chart.x} ${step}: `;
           if (aside) text += `${unit.text(value)}, ${aside}`;

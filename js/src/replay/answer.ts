@@ -13,7 +13,7 @@ export interface Times {
   high: number;
 }
 
-/** What the recording takes, ns. */
+/** What the recording takes, or a step, ns. */
 export interface Whole extends Times {
   parts_before: number[];
   parts_after: number[];
@@ -37,8 +37,8 @@ export interface Answer extends Whole {
   settings: Settings;
   further: string[];
   chain: Link[];
-  /** medians over the complete iterations, if there are any */
-  step: (Times & { count: number; clock: string }) | null;
+  /** the mean of the complete iterations, if there are any */
+  step: (Whole & { chain: Link[]; count: number; clock: string }) | null;
 }
 
 /** What the recording takes for each pair of speeds: all of the device with the first one of the host, and so on; ns. */

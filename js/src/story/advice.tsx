@@ -44,11 +44,9 @@ function Nothing({ story, open }: AdviceProps) {
         </p>
       ))}
       <div class="hta-advice-do">
-        {ofHost ? (
-          <Button onClick={() => open("operators")}>Longest operators</Button>
-        ) : (
-          <Button onClick={() => open("kernel_breakdown")}>Largest kernels</Button>
-        )}
+        <Button onClick={() => open(story.look_at)}>
+          {story.look_at === "operators" ? "Longest operators" : "Largest kernels"}
+        </Button>
       </div>
     </>
   );

@@ -2,23 +2,29 @@
 
 import type { Signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { duration } from "../format";
+import { duration, fromTo } from "../format";
 import { consume } from "../page";
 import { combined } from "../shared";
-import { CLASS, glyph, isSaving, LEAST, type Part, type Story } from "./story";
+import { type Advice, CLASS, glyph, isSaving, LEAST, type Part, type Story } from "./story";
 
 /** Room that a letter of 11 px takes, and that is left beside a text. */
 const LETTER = 6.2;
 const ROOM = 12;
 const BETWEEN = 16;
 
-export interface BarProps {
-  story: Story;
-  shown: Signal<number>;
-  toggle(finding: number): void;
+export interface BarContent extends Pick<Story, "whole_ns" | "parts" | "saved" | "remains"> {
+  advice: Pick<Advice, "topic" | "noun" | "label">[];
 }
 
-export function Bar({ story, shown, toggle }: BarProps) {
+export interface BarProps {
+  story: BarContent;
+  shown: Signal<number>;
+  toggle(finding: number): void;
+  /** what is numbered: a finding, or a change */
+  noun?: string;
+}
+
+export function Bar({ story, shown, toggle, noun = "Finding" }: BarProps) {
   const root = useRef<HTMLElement>(null);
   const [width, setWidth] = useState(0);
   const { parts, whole_ns: whole, advice } = story;
@@ -78,7 +84,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
               {...{ style }}
               tabIndex={number === Math.min(stop, labelled.length - 1) ? 0 : -1}
               aria-pressed={shown.value === part.finding}
-              aria-label={`Finding ${part.finding + 1}: ${told?.noun}, ${told?.label}`}
+              aria-label={`${noun} ${part.finding + 1}: ${told?.noun}, ${told?.label}`}
               title={`${told?.noun}: ${told?.label}`}
               onClick={() => {
                 setStop(number);
@@ -108,7 +114,7 @@ export function Bar({ story, shown, toggle }: BarProps) {
           {rest.map((part) => (
             <span key={part.lost_as} class="hta-key-of">
               <i {...glyph("rest", part.lost_as)} />
-              {CLASS[part.lost_as]} {duration(part.ns)}
+              {CLASS[part.lost_as]} {fromTo(part.from_ns ?? part.ns, part.ns)}
             </span>
           ))}
         </span>

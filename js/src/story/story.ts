@@ -14,8 +14,10 @@ export type Form =
 export interface Part {
   ns: number;
   form: Form;
-  /** the class of the time */
-  lost_as: "compute" | "communication" | "memory" | "idle" | "host";
+  /** what it was before the savings, where that is known */
+  from_ns?: number;
+  /** the class of the time; "all": it is not told apart */
+  lost_as: "compute" | "communication" | "memory" | "idle" | "host" | "all";
   /** -1 for the rest */
   finding: number;
 }
@@ -67,6 +69,8 @@ export interface Story {
   unknown: { name: string; remedy: string }[];
   asides: string[];
   kinds: string[];
+  /** the panel to open where nothing is found */
+  look_at: string;
 }
 
 export const CLASS: Record<Part["lost_as"], string> = {
@@ -75,6 +79,7 @@ export const CLASS: Record<Part["lost_as"], string> = {
   memory: "copies",
   idle: "idle",
   host: "CPU",
+  all: "all else",
 };
 
 /** A smaller share of the bar has no label. */

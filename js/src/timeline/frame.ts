@@ -164,8 +164,10 @@ export function drawHeaders(
   context.restore();
 }
 
+/** A text without its middle where it is too long: lanes begin alike, and their numbers come last. */
 export function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
   const width = textWidth(context, text);
   if (width <= room) return text;
-  return `${text.slice(0, Math.max(1, Math.floor((text.length * (room - 7)) / width)))}…`;
+  const left = Math.max(2, Math.floor((text.length * (room - 7)) / width));
+  return `${text.slice(0, Math.ceil(left / 2))}…${text.slice(-Math.floor(left / 2))}`;
 }

@@ -21,7 +21,7 @@ import { adoptStyles, draw } from "../shared";
 import { type Evidence, SHOW } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { AdviceColumn } from "../story/advice";
-import { Bar } from "../story/bar";
+import { StoryBody } from "../story/body";
 import type { Story } from "../story/story";
 import css from "../story/story.css";
 
@@ -139,12 +139,7 @@ export const job: View = ({ model, el, signal }) => {
     return (
       <div class="hta-job-whole">
         <section class="hta-story" aria-label="Findings">
-          <div class="hta-story-body">
-            <h2>{content.headline}</h2>
-            {content.limits && <p class="hta-muted">{content.limits}</p>}
-            {content.trust && <p class="hta-trust">{content.trust}</p>}
-            {content.parts.length > 0 && <Bar story={content} shown={finding} toggle={toggle} />}
-          </div>
+          <StoryBody story={content} shown={finding} toggle={toggle} />
         </section>
         {advice[finding.value] && (
           <div class="hta-job-advice">

@@ -233,5 +233,6 @@ function asStory({ changes, longest_ns }: RunStory): Story {
     unknown: [],
     asides: [],
     kinds: [],
+    look_at: "",
   };
 }

@@ -12,7 +12,7 @@ import { adoptStyles, draw } from "../shared";
 import { MARK, type Mark, TRY, WHOLE } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { AdviceColumn } from "../story/advice";
-import { Bar } from "../story/bar";
+import { StoryBody } from "../story/body";
 import { choosesPlaces } from "../story/chosen";
 import type { Story } from "../story/story";
 import css from "../story/story.css";
@@ -113,12 +113,7 @@ export const story: View = ({ model, el, signal }) => {
     return (
       <section class="hta-story" aria-label="Findings" aria-busy={busy}>
         <StateNotice status={status} message={message} />
-        <div class="hta-story-body">
-          <h2>{told.headline}</h2>
-          {told.limits && <p class="hta-muted">{told.limits}</p>}
-          {told.trust && <p class="hta-trust">{told.trust}</p>}
-          {told.parts.length > 0 && <Bar story={told} {...{ shown, toggle }} />}
-        </div>
+        <StoryBody story={told} {...{ shown, toggle }} />
         <Checks story={told} open={() => ask(OPEN, "overview")} />
       </section>
     );

@@ -8,14 +8,14 @@ import { trait, type View } from "../model";
 import type { Link } from "../replay/answer";
 import type { Control } from "../replay/controls";
 import { Rpc } from "../rpc";
-import { draw } from "../shared";
+import { adoptStyles, draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { announceView } from "../static_preview";
-import { Figures, Parts } from "../what_if/figures";
+import css from "../story/story.css";
 import { type About, follow, type Hand } from "../what_if/hand";
 import { Rows } from "../what_if/rows";
-import { Savings } from "../what_if/savings";
 import { Where } from "../what_if/speed_map";
+import { Told } from "../what_if/told";
 
 const COPIED_MS = 1500;
 
@@ -25,6 +25,7 @@ interface RankOption {
 }
 
 export const whatIf: View = ({ model, el, signal }) => {
+  adoptStyles(el, "story", css);
   const rpc = new Rpc(model, signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
@@ -105,7 +106,7 @@ export const whatIf: View = ({ model, el, signal }) => {
         <StateNotice status={status} message={message} />
         {shown && (
           <>
-            <Figures hand={hand} whole={whole} changed={changed} job={job} />
+            <Told hand={hand} controls={controls.value} job={job} />
             <Disagreement hand={hand} />
             {hand.frozen && hand.answers.value && hand.further.value.length > 0 && (
               <p class="hta-notice">
@@ -113,11 +114,7 @@ export const whatIf: View = ({ model, el, signal }) => {
                 sliders can be moved.
               </p>
             )}
-            {!job && <Parts whole={whole} stale={hand.stale.value} />}
-            <div class="hta-wi-work">
-              <Rows hand={hand} controls={controls.value} />
-              <Savings hand={hand} controls={controls.value} />
-            </div>
+            <Rows hand={hand} controls={controls.value} />
             {!job && <Where hand={hand} controls={controls.value} python={mapExpression.value} />}
             <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />
           </>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Bands } from "../../src/timeline/bands";
-import { drawAxis } from "../../src/timeline/frame";
+import { drawAxis, shortened } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
 import { ALL_LANES, hiding, isShown, type LaneChoice } from "../../src/timeline/lane_choice";
@@ -324,4 +324,13 @@ describe("keys", () => {
     expect(key("KeyN", "N", true)).toEqual({ do: "match", step: -1 });
     expect(key("Enter", "Enter", true)).toEqual({ do: "match", step: -1 });
   });
+});
+
+it("keeps the end of a lane's name, by which lanes that begin alike are told apart", () => {
+  const context = { measureText: (text: string) => ({ width: 7 * text.length }) } as CanvasRenderingContext2D;
+  const short = (text: string) => shortened(context, text, 77);
+  expect(short("thread 7")).toBe("thread 7");
+  expect(short("GPU 0 stream 7")).toBe("GPU 0…eam 7");
+  expect(short("GPU 0 stream 40")).toBe("GPU 0…am 40");
+  expect(shortened(context, "thread 41000", 1)).toBe("t…0");
 });
