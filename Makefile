@@ -15,7 +15,7 @@
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test unit browser-tests lowest pins lint frontend browser bench docs parity faults screenshot clean
+.PHONY: help demo check fast test unit browser-tests lowest pins lint lint-frontend frontend browser bench docs parity faults screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -36,10 +36,12 @@ demo: .venv/.demo
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 
-# what most edits can break, without real traces and what is marked slow
-check: lint
-	$(BIN)/python hatch_build.py run lint
-	$(BIN)/python hatch_build.py run typecheck
+# what most edits can break, without real traces and what is marked slow; mypy has one core, and the rest the other
+check: .venv/.test
+	$(BIN)/python hatch_build.py
+	+@$(MAKE) --no-print-directory --jobs=2 lint lint-frontend fast
+
+fast: .venv/.test
 	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest $(SIDE_BY_SIDE) -q -r fE -m "not slow" \
 		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
 
@@ -85,10 +87,12 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-frontend: .venv/.test
-	$(BIN)/python hatch_build.py
+lint-frontend: .venv/.test
 	$(BIN)/python hatch_build.py run lint
 	$(BIN)/python hatch_build.py run typecheck
+
+frontend: lint-frontend
+	$(BIN)/python hatch_build.py
 	$(BIN)/python hatch_build.py test
 
 browser: .venv/.test

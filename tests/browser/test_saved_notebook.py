@@ -20,6 +20,7 @@ from hta_widgets import TraceExplorer, examples
 explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=["overview", "temporal_breakdown", "events"])
 explorer
 """
+AT_ONCE = "from hta_widgets.widgets import static_preview\nstatic_preview.REST_SECONDS = 0.2\n"
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 
 PICTURE = ".hta-picture img"
@@ -171,7 +172,8 @@ def test_pictures_keep_to_their_cells(lab: Lab) -> None:
     """Each output that shows the explorer gets a picture of its own, and no other place gets any."""
     page = lab.page
     lab.open_code(
-        f"{CELL}\nfrom IPython.display import clear_output, display\ndisplay(explorer)\nprint('later')",
+        f"{AT_ONCE}{CELL}\nfrom IPython.display import clear_output, display\n"
+        "display(explorer)\nprint('later')",
         "explorer",
         "print('another')",
         "display(explorer)\nclear_output()",
@@ -191,13 +193,20 @@ def test_pictures_keep_to_their_cells(lab: Lab) -> None:
 
 
 def expect_pictures(lab: Lab, counts: list[int]) -> None:
-    """Wait until a change has come to rest; then so many pictures are in the cells, and none is seen."""
-    lab.page.wait_for_timeout(6_000)
-    pictures = lab.page.locator(".jp-Cell").evaluate_all(
-        f"cells => cells.map(cell => cell.querySelectorAll('{PICTURE}').length)"
-    )
-    assert pictures == counts
-    selected = lab.kernel("explorer.selection.ranks[0]")
+    """Wait until so many pictures of the newest selection are in the cells: no other comes, none is seen."""
+    selected = f"Selected: ranks {lab.kernel('explorer.selection.ranks[0]')}"
+
+    def pictures_are_there() -> None:
+        pictures = lab.page.locator(".jp-Cell").evaluate_all(
+            f"cells => cells.map(cell => cell.querySelectorAll('{PICTURE}').length)"
+        )
+        assert pictures == counts
+
+    for picture in range(sum(counts)):
+        expect_drawn(lab.page.locator(PICTURE).nth(picture), selected)
+    eventually(pictures_are_there)
+    lab.page.wait_for_timeout(1000)  # in which another would come: changes rest for 0.2 s
+    pictures_are_there()
     for picture in lab.page.locator(PICTURE).all():
         expect(picture).to_be_hidden()
-        expect_drawn(picture, f"Selected: ranks {selected}")
+        expect_drawn(picture, selected)
