@@ -28,6 +28,7 @@ CALL = re.compile(
     r"(?:gloo|mpi|ucc|c10d|_?c10d_functional|fsdp|FSDP|torch\.distributed\.ddp\.reducer"
     r"|torch::distributed::reducer):|record_param_comms$"
 )
+COMPILES = re.compile(r"\(dynamo_timed\)$")
 STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
@@ -227,11 +228,13 @@ def is_operator(each: Record) -> bool:
 
 
 def parts(rank: PlainRank) -> dict[str, list[Window]]:
-    """When the thread of the steps loads data, is in operators, or is in none."""
+    """When the thread of the steps loads data, compiles, is in operators, or is in none."""
     thread = main_thread(rank)
     loading = union(each.window for each in thread if LOADING.search(each.name))
-    calls = subtract(union(each.window for each in thread if CALL.match(each.name)), loading)
-    apart = union([*loading, *calls])
+    compiling = subtract(union(each.window for each in thread if COMPILES.search(each.name)), loading)
+    calls = union(each.window for each in thread if CALL.match(each.name))
+    calls = subtract(calls, union([*loading, *compiling]))
+    apart = union([*loading, *compiling, *calls])
     operators = subtract(union(each.window for each in thread if is_operator(each)), apart)
     silent = subtract(union(rank.windows), union([*apart, *operators]))
     threads = rank.all_threads.values()
@@ -243,6 +246,8 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     optimizer = union(each.window for each in thread if each.name.startswith("Optimizer.step#"))
     return {
         "loading": loading,
+        "compiling": compiling,
+        "growing": union(each.window for each in growing(thread)),
         "calls": calls,
         "operators": operators,
         "silent": silent,
@@ -277,7 +282,7 @@ def host_time(job: Job, stated: Stated) -> str:
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
-        if part in ("loading", "operators", "optimizer"):
+        if part in ("loading", "compiling", "growing", "operators", "optimizer"):
             low, high = low + rank.within(found[part]), high + rank.within(found[part])
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
@@ -311,7 +316,7 @@ def own_times(rank: PlainRank) -> dict[str, int]:
     """By name of the operators of the thread of the steps, how long they are open, inner ones aside."""
     found: dict[str, int] = {}
     found_parts = parts(rank)
-    apart = union([*found_parts["loading"], *found_parts["calls"]])
+    apart = union([*found_parts["loading"], *found_parts["compiling"], *found_parts["calls"]])
 
     def own(each: Record) -> int:
         judged = [part for window in rank.windows for part in overlap([each.window], window)]
@@ -586,17 +591,36 @@ def operator_beyond_others(job: Job, stated: Stated) -> str:
     return close(stated, more / (max(len(job.steps), 1) if stated.unit == "ns/step" else 1), 0.05)
 
 
+def growing(thread: list[Record]) -> list[Record]:
+    """Calls that join something to a tensor ten times as large, and are links of a chain of these."""
+    joins = []
+    for each in sorted(thread, key=lambda each: each.start):
+        shapes = each.args.get("Input Dims", [[]])[0] if each.name == "aten::cat" else []
+        sizes = [prod(shape) for shape in shapes]
+        if len(sizes) > 1 and 0 < 10 * sum(sizes[1:]) <= sizes[0]:
+            joins.append((each, sizes[0], sum(sizes)))
+    links = [
+        (each, first)
+        for at, (each, first, size) in enumerate(joins)
+        if any(other == size for _, other, _ in joins[at + 1 :])
+        or any(other == first for _, _, other in joins[:at])
+    ]
+    return [each for each, _ in links] if len({first for _, first in links}) > 2 else []
+
+
 @check("grows_by")
 def grows_by(job: Job, stated: Stated) -> str:
-    """The first tensor that calls of this name join grows, on a rank."""
-    for rank in job.of(stated.ranks):
-        calls = sorted(
-            (each for each in main_thread(rank) if each.name == stated.value), key=lambda each: each.start
-        )
-        sizes = [prod(each.args["Input Dims"][0][0]) for each in calls if len(each.args["Input Dims"][0]) > 1]
-        if sizes and sizes == sorted(sizes) and sizes[0] < sizes[-1]:
-            return ""
-    return "nothing grows"
+    """What calls of this name join grows, on each rank."""
+    found = [growing(main_thread(rank)) for rank in job.of(stated.ranks)]
+    return "" if all(found) and stated.value == "aten::cat" else "nothing grows"
+
+
+@check("steps_that_compile")
+def steps_that_compile(job: Job, stated: Stated) -> str:
+    """Steps in which the thread is in torch.compile."""
+    (rank,) = job.of(stated.ranks)
+    compiles = parts(rank)["compiling"]
+    return close(stated, sum(bool(overlap(compiles, window)) for window in rank.windows), 0.0, 0.0)
 
 
 @check("longest_outside")
