@@ -457,13 +457,29 @@ def host_caused_waiting(job: Job, stated: Stated) -> str:
 
 @check("host_time_beyond_others")
 def host_time_beyond_others(job: Job, stated: Stated) -> str:
-    """How much longer the thread is in a part than on the other ranks, on average."""
+    """How much longer the thread is in a part than on the other ranks, on average.
+
+    What is outside is no more than the silence, and no less than what of it no collective runs in.
+    """
     part = stated.about["part"]
-    name = "silent" if part == "outside" else part
-    times = {number: rank.within(parts(rank)[name]) for number, rank in job.ranks.items()}
-    own = times.pop(stated.ranks[0])
-    more = (own - sum(times.values()) / len(times)) / (len(job.steps) if stated.unit == "ns/step" else 1)
-    return at_most(stated, more, 0.02 * own) if part == "outside" else close(stated, more, 0.05, 0.02 * own)
+    steps = len(job.steps) if stated.unit == "ns/step" else 1
+    found = {number: parts(rank) for number, rank in job.ranks.items()}
+    most = {
+        number: job.ranks[number].within(each[part.replace("outside", "silent")])
+        for number, each in found.items()
+    }
+    least = most
+    if part == "outside":
+        least = {
+            number: job.ranks[number].within(subtract(each["silent"], each["collecting"]))
+            for number, each in found.items()
+        }
+    (late,) = stated.ranks
+    others = [number for number in found if number != late]
+    low = (least[late] - sum(most[other] for other in others) / len(others)) / steps
+    high = (most[late] - sum(least[other] for other in others) / len(others)) / steps
+    spread = 0.02 * most[late] + 0.05 * abs(high)
+    return "" if low - spread <= float(stated.value) <= high + spread else f"it is {low} to {high}"
 
 
 @check("longest_collective")

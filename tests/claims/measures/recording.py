@@ -454,6 +454,10 @@ def longer_than_usual(job: Job, stated: Stated) -> str:
         own = spent.pop(stated.about["iteration"])
         low, high = own - max(spent.values()), own - min(spent.values())
         return "" if low <= float(stated.value) <= high else f"it is between {low} and {high} ns"
+    if part in ("outside", "collectives", "elsewhere"):  # of the silence, or calls of communication
+        found = parts(the_rank(job, stated))
+        window = step_times(job, stated.ranks[0])[stated.ranks[0], stated.about["iteration"]]
+        return at_most(stated, sum(length(overlap(found[name], window)) for name in ("silent", "calls")))
     times = {key: end - start for key, (start, end) in step_times(job, stated.ranks[0]).items()}
     own = times[stated.ranks[0], stated.about["iteration"]]
     return at_most(stated, own - median(others_of(stated, times)) + 0.1 * own)
