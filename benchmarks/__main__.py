@@ -7,6 +7,8 @@ import os
 import sys
 import tempfile
 import textwrap
+import time
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -44,24 +46,32 @@ def main() -> int:
     arguments = parser.parse_args()
     small = arguments.small or arguments.in_ci
     chosen = arguments.groups or (IN_CI if arguments.in_ci else tuple(GROUPS))
-    fallen: list[str] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         setup = Setup(Path(folder), 1 if arguments.in_ci else arguments.rounds, small)
         for group in chosen:
-            load = os.getloadavg()[0]
-            figures = [figure.at_pace(setup.pace) for figure in measure_of(group)(setup)]
+            load, begun = os.getloadavg()[0], time.monotonic()
+            try:
+                figures = [figure.at_pace(setup.pace) for figure in measure_of(group)(setup)]
+            except (Exception, SystemExit) as error:  # the other groups can still be measured
+                traceback.print_exc()
+                failed.append(f"{group} was not measured: {error}")
+                continue
             text = table(figures, GROUPS[group])
-            print(f"\n## {group}\n\n{text}", flush=True)
+            print(f"\n## {group}, {(time.monotonic() - begun) / 60:.1f} min\n\n{text}", flush=True)
             if not small:
                 told = textwrap.fill(
                     machine.described(install_of(group), setup.rounds, load, setup.pace), 118
                 )
                 page.write({group: f"{told}\n\n{text}"})
-            fallen += [f"{group}: {figure.what}: {figure.ratio:.2f} x, at least {figure.floor} x is expected"
-                       for figure in figures if figure.fell]  # fmt: skip
-    for line in fallen:
-        print(f"fell below its floor: {line}", file=sys.stderr)
-    return bool(fallen)
+            failed += [
+                f"{group} fell below a floor: {figure.what}: {figure.ratio:.2f} x, at least {figure.floor} x"
+                for figure in figures
+                if figure.fell
+            ]
+    for line in failed:
+        print(line, file=sys.stderr)
+    return bool(failed)
 
 
 def install_of(group: str) -> str:

@@ -28,7 +28,8 @@ GOALS = {  # by MB: what: CPU s
     1000: {"links": 2.0, "events()": 0.7},
     5000: {"lanes and levels": 2.5, "lanes again": 0.1},
 }
-FLOORS = {"links": 40.0, "again": 100.0}
+FLOORS = {40: {"links": 40.0, "again": 100.0}, 200: {"links": 100.0, "again": 400.0}}  # by MB
+MEMORY_FLOORS = {40: 1.5, 200: 3.0}
 MOST_MB = {1000: 1100.0}
 MOST_TIMES_COLUMNS = {5000: 1.2}  # memory of opening, without that of Python and its libraries
 MOST_TIMES_FRAME = {1000: 1.2}  # memory of `events()` beyond that of the open recording
@@ -55,8 +56,8 @@ def measure(setup: Setup) -> list[Figure]:
             ours.append(call(loaded, path, **setup.kernels))
             again.append(call(loaded, path, **setup.columns))
             used.append(call(looked_at, path, **setup.columns))
-            if size == beside:
-                theirs.append(run(setup.hta, HTA, path))
+        if size == beside:  # once: it takes minutes
+            theirs.append(run(setup.hta, HTA, path))
         events.append(ours[0].result["events"])
         hta = [cost.result["links"] for cost in theirs]
         goals = {} if setup.small else GOALS.get(size, {})
@@ -79,12 +80,14 @@ def measure(setup: Setup) -> list[Figure]:
         }
         for key, (what, samples, other) in rows.items():
             text = what.replace("opened,", f"{name} opened,")
-            figures.append(Figure(text, samples, other, goals.get(key), FLOORS.get(key) if other else None))
+            figures.append(
+                Figure(text, samples, other, goals.get(key), FLOORS[size].get(key) if other else None)
+            )
             medians.setdefault(key, []).append(statistics.median(samples))
         peaks = [cost.peak for cost in ours]
         other = [cost.peak for cost in theirs]
         figures.append(
-            Figure("... memory at the peak, MB", peaks, other, MOST_MB.get(size), 1.5 if other else None)
+            Figure("... memory at the peak, MB", peaks, other, MOST_MB.get(size), MEMORY_FLOORS.get(size))
         )
         if size in MOST_TIMES_COLUMNS:
             shares = [cost.result["opening"] / cost.result["columns"] for cost in ours]

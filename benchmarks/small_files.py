@@ -60,6 +60,7 @@ def measure(setup: Setup) -> list[Figure]:
                 "... memory at its peak, MB",
                 [cost.peak for cost in ours],
                 [cost.peak for cost in theirs],
+                goal=130.0,
                 floor=0.85,
             ),
             Figure("... processes that load LLVM or numba", [sum(cost.result for cost in ours)], goal=0),

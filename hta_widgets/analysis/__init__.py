@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.critical_path.replayed import replayed_path
     from hta_widgets.analysis.critical_path.summary import critical_path_summary
     from hta_widgets.analysis.critical_path.what_if import what_if
+    from hta_widgets.analysis.device_time.gpu_utilization import gpu_utilization
     from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
     from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
     from hta_widgets.analysis.device_time.step_parts import step_parts
@@ -91,8 +92,8 @@ __all__ = [
     "annotation_totals", "bandwidth_summary", "blocked_on_full_queue", "call_stacks", "collectives",
     "comm_comp_overlap", "comparability", "compare_iterations", "counters", "critical_path",
     "critical_path_summary", "cupti_counters", "diff", "expert_balance", "formula_coverage", "fsdp_units",
-    "fusion_candidates", "idle_breakdown", "idle_gaps", "inspect_event", "inspect_gap", "inspect_window",
-    "job_iterations", "job_ranks", "kernel_breakdown", "kernel_classes", "kernel_durations",
+    "fusion_candidates", "gpu_utilization", "idle_breakdown", "idle_gaps", "inspect_event", "inspect_gap",
+    "inspect_window", "job_iterations", "job_ranks", "kernel_breakdown", "kernel_classes", "kernel_durations",
     "kernel_sequences", "kernel_type_breakdown", "launch_stats", "launch_summary", "longest_events",
     "marginal_savings", "memory_advice", "memory_bandwidth", "memory_categories", "memory_owners",
     "memory_peak", "memory_timeline", "module_stacks", "occupancy", "op_counts", "op_kernels", "operators",
@@ -129,6 +130,7 @@ _MODULES = {
     "formula_coverage": "hta_widgets.analysis.operators.coverage",
     "fsdp_units": "hta_widgets.analysis.strategy.fsdp_units",
     "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
+    "gpu_utilization": "hta_widgets.analysis.device_time.gpu_utilization",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
     "idle_gaps": "hta_widgets.analysis.idle.gaps",
     "inspect_event": "hta_widgets.analysis.inspect.event",

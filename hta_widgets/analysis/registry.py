@@ -20,6 +20,7 @@ ANALYSES: Final = Entries(
         "step_parts": "device_time.step_parts",
         "roles": "serving.by_role",
         "temporal_breakdown": "device_time.temporal",
+        "gpu_utilization": "device_time.gpu_utilization",
         "comm_comp_overlap": "device_time.overlap",
         "idle_breakdown": "idle.breakdown",
         "idle_gaps": "idle.gaps",

@@ -15,6 +15,7 @@ _OF_JUDGED = frozenset(
     {
         "temporal_breakdown", "comm_comp_overlap", "idle_breakdown", "idle_gaps", "stream_idle_breakdown",
         "kernel_type_breakdown", "kernel_breakdown", "kernel_durations", "kernel_classes", "occupancy",
+        "gpu_utilization",
         "operators", "roofline", "formula_coverage", "op_kernels", "fusion_candidates", "launch_stats",
         "launch_summary", "stragglers", "rank_waits", "slowdown", "collectives", "bandwidth_summary",
         "fsdp_units", "expert_balance",

@@ -59,3 +59,9 @@ def combined(chart: Bars, frame: pd.DataFrame) -> Combined:
     shown = rank_by.sort_values(ascending=chart.ascending and not chart.weight, kind="stable").head(MOST_BARS)
     chosen = bars.loc[shown.index].sort_values("value", ascending=chart.ascending, kind="stable")
     return Combined(chosen, group, len(rank_by) - len(chosen))
+
+
+def cumulative_shares(chart: Bars, frame: pd.DataFrame, bars: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Of each bar the % of all rows' sum that it and those above make up; 0 where that sum is 0."""
+    whole = float(frame[chart.value].sum())
+    return 100.0 * bars["value"].to_numpy(np.float64).cumsum() / whole if whole else np.zeros(len(bars))

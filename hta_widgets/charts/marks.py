@@ -10,13 +10,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.charts.combined import combined
+from hta_widgets.charts.combined import combined, cumulative_shares
 from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.rank_bands import in_bands
@@ -122,8 +120,7 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
         names = texts.agg(lambda own: json.dumps(_event_names(own, chart.no_event)))
         table["names"] = names.reindex(bars.index).to_numpy()
     if chart.cumulative:
-        whole = float(frame[chart.value].sum())
-        table["cumulative"] = 100.0 * table["value"].cumsum() / whole if whole else 0.0
+        table["cumulative"] = cumulative_shares(chart, frame, bars)
     if chart.note:
         table["note"] = shown[chart.note].astype("str").to_numpy()
     if "rank" in chart.label:
@@ -135,7 +132,7 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
-    """Columns: line, time, value, [beside]."""
+    """Columns: line, time, value, [beside, end, mean (of the line)]."""
     group = frame.groupby(list(chart.by), sort=True, observed=True).ngroup().to_numpy()
     if (np.diff(group) < 0).any():
         order = np.argsort(group, kind="stable")
@@ -143,24 +140,37 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
     first = np.flatnonzero(np.diff(group, prepend=-1))
     after = np.append(first[1:], len(group))
     time, value = frame[chart.time].to_numpy(), frame[chart.value].to_numpy(np.float64)
-    peaks = np.maximum.reduceat(value, first)
-    highest = np.sort(np.argsort(-peaks, kind="stable")[:_MOST_LINES])
-    highest = highest[peaks[highest] > 0]
-    drawn = [value]
+    if chart.weight:
+        weight = frame[chart.weight].to_numpy(np.float64)
+        means = np.add.reduceat(value * weight, first) / np.add.reduceat(weight, first)
+        chosen = np.sort(np.argsort(means, kind="stable")[:_MOST_LINES])
+        left_out = len(means) - len(chosen)
+    else:
+        peaks = np.maximum.reduceat(value, first)
+        chosen = np.sort(np.argsort(-peaks, kind="stable")[:_MOST_LINES])
+        chosen = chosen[peaks[chosen] > 0]
+        left_out = int((peaks > 0).sum()) - len(chosen)
+    drawn = {"value": value}
     if chart.beside and frame[chart.beside].notna().any():
-        drawn.append(frame[chart.beside].to_numpy(np.float64, na_value=np.nan))
-    names = ("line", "time", "value", "beside")[: 2 + len(drawn)]
-    columns: list[tuple[npt.NDArray[Any], ...]] = []
-    for line, at in enumerate(highest):
-        points = [shown_points(time[first[at] : after[at]], each[first[at] : after[at]]) for each in drawn]
-        rows = first[at] + np.unique(np.concatenate(points))
-        columns.append((np.full(len(rows), line), time[rows], *(each[rows] for each in drawn)))
-    if not columns:
-        return Marks(pd.DataFrame({name: [] for name in names}))
-    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
-    legend = labels(frame.iloc[first[highest]], telling(frame, chart.by))
-    table = pd.DataFrame(dict(zip(names, joined, strict=True)))
-    return Marks(table, legend, int((peaks > 0).sum()) - len(legend))
+        drawn["beside"] = frame[chart.beside].to_numpy(np.float64, na_value=np.nan)
+    tables = [pd.DataFrame({name: [] for name in ("line", "time", *drawn)})]
+    for line, at in enumerate(chosen):
+        own = slice(first[at], after[at])
+        if chart.end:
+            rows = np.arange(own.start, own.stop)
+        else:
+            rows = own.start + np.unique(
+                np.concatenate([shown_points(time[own], each[own]) for each in drawn.values()])
+            )
+        table = pd.DataFrame({"line": line, "time": time[rows]})
+        table = table.assign(**{name: each[rows] for name, each in drawn.items()})
+        if chart.end:
+            table["end"] = frame[chart.end].to_numpy()[rows]
+        if chart.weight:
+            table["mean"] = means[at]
+        tables.append(table)
+    legend = labels(frame.iloc[first[chosen]], telling(frame, chart.by))
+    return Marks(pd.concat(tables[1:] or tables, ignore_index=True), legend, left_out)
 
 
 @marks.register
@@ -220,7 +230,7 @@ def _histogram(chart: Histogram, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
-    """Columns as in `flame_marks`, and short, of the name."""
+    """Columns as in `flame_marks`, and short, of the name; the same for a `Treemap`."""
     table, left_out = flame_marks(chart, frame)
     table["short"] = table["name"].map(short_kernel_names(table["name"]))
     return Marks(table, left_out=left_out)

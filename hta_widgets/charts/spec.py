@@ -111,6 +111,11 @@ class Lines:
     Attributes:
         beside: a column that is drawn as a thin line beside the value, such as what the value is part of; the
             greatest value is then marked.
+        end: the column with the time that a row's value holds until; the line has gaps where the next row
+            begins later. All rows are drawn, so they must be few.
+        weight: the column that each row counts by in the mean of its line, which is then drawn and named. Of
+            many lines those with the lowest means are shown; without it, those with the greatest values.
+        limit: the value at the top of the axis; default: the greatest of the line.
     """
 
     time: str
@@ -119,6 +124,9 @@ class Lines:
     time_class: str
     beside: str = ""
     measure: str = ""
+    end: str = ""
+    weight: str = ""
+    limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -220,6 +228,19 @@ class Flame:
     parent: str
     label: str
     weights: tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Treemap(Flame):
+    """The nodes of a tree as rectangles within their parent's; what their children leave is one beside them.
+
+    Attributes:
+        prefix: what the names of a node's events begin with, before its own name.
+        rest: the name of the node that stands for what lies in no other.
+    """
+
+    prefix: str = ""
+    rest: str = ""
 
 
 @dataclass(frozen=True)
@@ -379,5 +400,5 @@ class Changes:
     significant: str
 
 
-Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Roofline | Waterfall
+Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Treemap | Roofline | Waterfall
 Figure = Chart | Table | Segments | Changes | Contour | Savings

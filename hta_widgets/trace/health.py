@@ -28,6 +28,7 @@ COLUMNS = {
 _REMEDIES = {
     "truncated": "the recording was cut while being written: export it again",
     "unfinished": "events that were open when the recording ended",
+    "repeated": "export it again, or open its parts instead of the merged file",
     "negative_duration": "a bug of the profiler's clock conversion: update PyTorch",
     "absurd_duration": "corrupt device records: update CUPTI or ROCm",
 }

@@ -18,6 +18,8 @@ from hta_widgets.trace.records.pass_over import pass_over
 
 # HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
+_PROBES = 32  # calls and work that are looked for elsewhere in the file, which takes less than all of them
+_REPEATED = 0.4  # of them: then everything is there twice
 _PIECE = 1 << 16  # rows at once: what follows from all would take as much memory as they do
 
 # what an event is; of those that are no slices, the last two may become one together
@@ -68,6 +70,8 @@ def find_slices(table: EventTable, repair: bool = True) -> Slices:
     """
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
     sort = _sorts(table)
+    repeats = _repeats(table, sort) if repair else np.empty(0, np.int32)
+    sort[repeats] = _OTHER
     rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
     begins_at, lasts = start[rows], dur[rows]
     marked = NOTHING
@@ -94,6 +98,7 @@ def find_slices(table: EventTable, repair: bool = True) -> Slices:
         rows = both[order]
         begins_at = start[rows]
     problems += [
+        Problem("repeated", "warning", len(repeats), None, "events that the file holds more than once"),
         Problem("unfinished", "info", len(unfinished), None, "begin events that never end"),
         Problem("unmatched_end", "warning", unmatched_ends, None, "end events that nothing began"),
     ]
@@ -117,6 +122,37 @@ def _sorts(table: EventTable) -> npt.NDArray[np.int8]:
         ends = [phase == complete, (phase == begin) & (start != NULL), (phase == end) & (start != NULL)]
         found[at : at + _PIECE] = np.select(ends, [whole, _BEGIN, _END], _OTHER)
     return found
+
+
+def _repeats(table: EventTable, sort: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
+    """Rows of slices that stand in the file before: of one thread or stream, name, id and time.
+
+    No queue runs two kernels of one launch at once, and no thread makes a call twice at once. Where most of
+    those are repeated, the file is, and so is all else in it.
+    """
+    events, ids = table.sparse("correlation")
+    at = events[(sort[events] == _USABLE) & (ids > 0) & (table.ints("dur_ns")[events] > 0)]
+    start = table.ints("start_ns")[at]
+    some = np.linspace(0, len(at) - 1, _PROBES).astype(np.int64) if len(at) else np.empty(0, np.int64)
+    if not any(len(_again(table, at[start == start[one]])) for one in some.tolist()):
+        return np.empty(0, np.int32)
+    repeats = _again(table, at)
+    if len(repeats) < _REPEATED * len(at):
+        return repeats
+    return _again(table, np.flatnonzero(sort == _USABLE).astype(np.int32))
+
+
+def _again(table: EventTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Those of the rows that are the same as an earlier one."""
+    keys: list[npt.NDArray[np.signedinteger]] = [
+        *(table.codes(column)[rows] for column in ("pid", "tid", "name", "category")),
+        *(table.ints(column)[rows] for column in ("correlation", "external_id", "dur_ns", "start_ns")),
+    ]
+    order = np.lexsort(keys)  # stable: the first in the file comes first
+    same = np.ones(max(len(rows) - 1, 0), np.bool_)
+    for key in keys:
+        same &= key[order][1:] == key[order][:-1]
+    return np.sort(rows[order][1:][same])
 
 
 def _code(table: EventTable, letter: str) -> int:

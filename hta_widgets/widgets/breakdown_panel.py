@@ -12,7 +12,7 @@ import traitlets as t
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.wholes import shown_scope, whole_of
 from hta_widgets.charts.marks import Marks, marks
-from hta_widgets.charts.spec import Bars, Stack
+from hta_widgets.charts.spec import Bars, Chart, Lines, Stack
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.notes import notes_on
@@ -98,11 +98,17 @@ class BreakdownPanel(Panel):
             self.analysis.sentence(frame),
             drawn,
             notes_on(self.trace, self.kind, scope, frame),
-            list(scope.window_ns or self.trace.extent_ns),
+            self._extent(chart, pictured, scope),
             pictured.empty or without_time,
             whole_of(self.trace, self.kind, scope),
             order,
         )
+
+    def _extent(self, chart: Chart | None, frame: pd.DataFrame, scope: Scope) -> list[int]:
+        """The axis of time: that of lines which end, else what is selected, else all there is."""
+        if isinstance(chart, Lines) and chart.end and len(frame):
+            return [int(frame[chart.time].min()), int(frame[chart.end].max())]
+        return list(scope.window_ns or self.trace.extent_ns)
 
     def _show(self, shown: PanelState) -> None:
         super()._show(shown)

@@ -4,8 +4,10 @@ import { afterEach, expect, it, vi } from "vitest";
 import { pattern } from "../src/charts/fills";
 import { toSvg } from "../src/charts/image";
 import { brief, fitted, fittedNames } from "../src/charts/mark";
+import { overlap } from "../src/charts/place";
 import { decades, linear, logarithmic } from "../src/charts/scale";
 import { toggled } from "../src/charts/select";
+import { squarified } from "../src/charts/treemap";
 import { unitOf } from "../src/charts/unit";
 import { drawn, show, wire } from "./support";
 
@@ -225,6 +227,35 @@ it("draws what a value is part of beside it, and marks the greatest", async () =
   const brush = el.querySelector<SVGElement>('[role="slider"]');
   press(brush, "ArrowRight");
   expect(brush?.getAttribute("aria-valuetext")).toBe("20 ns: device 0 1.00 KiB of 4.00 KiB");
+});
+
+it("ends a value where it is said to, and draws the mean of a line with its number", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "lines", value: "busy_pct", time_class: "compute", limit: 100 },
+    legend: ["rank 0"],
+    extent: [0, 1000],
+    marks: wire({
+      line: [0, 0, 0],
+      time: [0, 250, 750],
+      value: [50, 25, 100],
+      end: [250, 500, 1000],
+      mean: [56.25, 56.25, 56.25],
+    }),
+  });
+  const [value, mean] = [...el.querySelectorAll(".hta-line")].map((path) => path.getAttribute("d"));
+  expect(value).toBe("M0 66H140V89H280M420 20H560");
+  expect(mean).toBe("M0 60.3H560");
+  expect(el.querySelector("path[fill-opacity]")?.getAttribute("d")).toBe(
+    "M0 66H140V89H280V112H0ZM420 20H560V112H420Z",
+  );
+  const texts = [...el.querySelectorAll("svg.hta-lines text")].map((text) => text.textContent);
+  expect(texts).toContain("rank 0; dashed: mean 56.3 %");
+  const brush = el.querySelector<SVGElement>('[role="slider"]');
+  for (let i = 0; i < 12; i++) press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("240 ns: rank 0 50.0 %");
+  for (let i = 0; i < 18; i++) press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("600 ns: rank 0 –");
 });
 
 it("selects rank and iteration by a cell", async () => {
@@ -532,6 +563,90 @@ it("draws call stacks, goes into a box and weighs by kernel time", async () => {
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Kernel time")?.click();
   await drawn();
   expect(labels(el)).toHaveLength(3);
+});
+
+it("fills a box with rectangles of the right areas that do not overlap", () => {
+  const box = { x: 5, y: 7, width: 300, height: 120 };
+  for (const sizes of [[1], [6, 6, 4, 3, 2, 2, 1], [90, 5, 4, 1], Array(40).fill(2), [1e5, 1]]) {
+    const whole = sizes.reduce((sum, size) => sum + size, 0);
+    const boxes = squarified(sizes, box);
+    const area = boxes.map(({ width, height }) => width * height);
+    for (const [i, size] of sizes.entries()) expect(area[i]).toBeCloseTo((300 * 120 * size) / whole, 5);
+    for (const [i, one] of boxes.entries()) {
+      expect(one.x).toBeGreaterThan(5 - 1e-6);
+      expect(one.y).toBeGreaterThan(7 - 1e-6);
+      expect(one.x + one.width).toBeLessThan(305 + 1e-6);
+      expect(one.y + one.height).toBeLessThan(127 + 1e-6);
+      const inner = { x: one.x + 1e-6, y: one.y + 1e-6, width: one.width - 2e-6, height: one.height - 2e-6 };
+      expect(boxes.slice(i + 1).filter((other) => overlap(inner, other))).toEqual([]);
+    }
+  }
+  // the example of the paper: 6 above 6 at the left, then 4 and 3 side by side
+  const paper = squarified([6, 6, 4, 3, 2, 2, 1], { x: 0, y: 0, width: 6, height: 4 });
+  expect(paper.slice(0, 3).map(({ x, y, width }) => [x, y, width])).toEqual([
+    [0, 0, 3],
+    [0, 2, 3],
+    [3, 0, expect.closeTo(12 / 7)],
+  ]);
+});
+
+const treemap = {
+  ...panel,
+  chart: {
+    type: "treemap",
+    weights: [
+      ["device_ns", "", "Kernel time", "compute"],
+      ["host_ns", "host_self_ns", "Host time", "host"],
+    ],
+    prefix: "nn.Module: ",
+    rest: "(outside modules)",
+  },
+  marks: wire({
+    parent: [-1, 0, 0, -1],
+    name: ["Net_0", "Linear_0", "<b>", "(outside modules)"],
+    short: ["Net_0", "Linear_0", "<b>", "(outside modules)"],
+    count: [2, 4, 6, 0],
+    width_0: [60, 30, 20, 40],
+    total_0: [60, 30, 20, 40],
+    width_1: [100, 0, 0, 0],
+    total_1: [80, 0, 0, 0], // another thread took 20 meanwhile
+  }),
+};
+
+it("draws modules within modules, and what they leave beside them, of a whole that it says", async () => {
+  const { el, model } = await show(treemap);
+  expect(labels(el)).toEqual([
+    "Net_0: 60 ns, 60.0 %, 2 calls",
+    "Linear_0: 30 ns, 30.0 %, 4 calls",
+    "<b>: 20 ns, 20.0 %, 6 calls",
+    "Net_0 itself: 10 ns, 10.0 %",
+    "(outside modules): 40 ns, 40.0 %",
+  ]);
+  expect(el.querySelector(".hta-bar > .hta-muted")?.textContent).toMatch(/^100 ns in all\. /);
+  const box = (row: Element | undefined) => {
+    const at = (name: string) => Number(row?.querySelector("rect")?.getAttribute(name));
+    return { x: at("x"), y: at("y"), width: at("width"), height: at("height") };
+  };
+  const [net, ...within] = rows(el).slice(0, 4).map(box);
+  for (const { x, y, width, height } of within) {
+    expect([x >= (net?.x ?? 0), y >= (net?.y ?? 0) + 14]).toEqual([true, true]);
+    expect(x + width).toBeLessThan((net?.x ?? 0) + (net?.width ?? 0));
+    expect(y + height).toBeLessThan((net?.y ?? 0) + (net?.height ?? 0));
+  }
+  click(rows(el)[1]);
+  expect(model.get("names")).toEqual(["nn.Module: Linear_0"]);
+  click(rows(el)[4]);
+  expect(model.get("names")).toEqual(["nn.Module: Linear_0"]);
+  press(rows(el)[1], "z");
+  await drawn();
+  expect(labels(el)).toEqual(["Linear_0: 30 ns, 100 %, 4 calls"]);
+  press(rows(el)[0], "Escape");
+  await drawn();
+  expect(labels(el)).toHaveLength(4); // Net_0 alone: without what runs outside
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Whole model")?.click();
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Host time")?.click();
+  await drawn();
+  expect(labels(el)).toEqual(["Net_0: 100 ns, 100 %, 2 calls"]);
 });
 
 it("offers options, and leaves the default out", async () => {

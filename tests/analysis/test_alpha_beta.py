@@ -67,7 +67,9 @@ def test_what_was_planted_is_found(tmp_path, odd, error_pct):
     assert row["alpha_low_ns"] <= row["alpha_ns"] <= row["alpha_high_ns"]
     assert row["beta_low_gbps"] <= row["beta_gbps"] <= row["beta_high_gbps"]
     said = ANALYSES["alpha_beta"].sentence(frame)
-    assert said.startswith("allreduce among 3 ranks takes 30.0 µs and its bytes at 20.0 GB/s (bus)")
+    assert said.startswith(
+        "The latency of allreduce among 3 ranks is 30.0 µs. Large messages reach 20.0 GB/s (bus), "
+    )
 
 
 def test_a_rank_that_was_not_recorded_may_be_waited_for(tmp_path):

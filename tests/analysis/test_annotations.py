@@ -99,7 +99,8 @@ def test_without_device_regions_the_host_region_of_the_launch_counts(tmp_path):
     assert totals.loc["outer", ["kernel_count", "launches", "sum_ns"]].tolist() == [2, 2, 40]
     assert totals["pct"].sum() == pytest.approx(100)
     assert totals_in_words(annotation_totals(trace)) == (
-        "30.2 % of 215 ns of device work belongs to annotated regions, most of it to outer: 40 ns."
+        "30.2 % of 215 ns of device work belongs to annotated regions. "
+        "The largest part, 40 ns, belongs to outer."
     )
 
 
@@ -117,7 +118,7 @@ def test_regions_of_both_sides(tmp_path):
     assert host.loc["r", "std_ns"] == pytest.approx(200**0.5)
     device = user_annotations(trace)
     assert device[["rank", "name", "count", "sum_ns"]].to_numpy().tolist() == [[0, "r", 2, 600]]
-    assert "r: 600 ns in 2 runs, 300 ns each" in annotations.sentence(device)
+    assert "r: 600 ns in 2 runs. A run takes 300 ns on average." in annotations.sentence(device)
     assert user_annotations(trace, Scope(streams=(8,)))["sum_ns"].tolist() == [200]
     with pytest.raises(ValueError, match="side"):
         user_annotations(trace, side="tpu")

@@ -72,6 +72,16 @@ def test_what_the_trace_tells_comes_before_bytes_by_time(tmp_path):
     assert frame["gbps"].tolist() == [0.5, 0.0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_bandwidth_that_no_memory_has_is_not_known(tmp_path):
+    huge = [copy("Memcpy DtoD", 0, 10, 1e300, 1000), copy("Memcpy HtoD", 20, 0.001, None, 2**62)]
+    frame = memory_bandwidth(opened(tmp_path, huge))
+    assert frame["kind"].tolist() == ["Memcpy DtoD", "Memcpy DtoD"], (
+        "the other's bytes by time are none either"
+    )
+    assert frame["gbps"].tolist() == [0.1, 0.0], "bytes by time"
+
+
 @pytest.mark.parametrize("hours", [1e-9, 2])
 def test_the_mean_is_exact_however_fast_and_long_the_copy(tmp_path, hours):
     frame = bandwidth_summary(opened(tmp_path, [copy("Memcpy DtoD", 0, hours * 3.6e9, 3000.5)]))

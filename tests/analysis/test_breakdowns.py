@@ -215,14 +215,15 @@ def test_empty_selection_speaks_and_draws(kind):
 def test_sentences_name_the_rank_and_the_numbers():
     two = job(FakeRank(EVENTS), FakeRank([(0, 90, COMPUTE), (50, 100, COMMUNICATION)]))
     assert ANALYSES["temporal_breakdown"].sentence(temporal_breakdown(two)) == (
-        "Rank 0 is idle most, 30.0 % of 100 ns; rank 1 least, 0 %; all together compute 60.0 % of the time."
+        "Rank 0 is idle most, 30.0 % of 100 ns. Rank 1 is idle least, 0 %. "
+        "On average, ranks compute for 60.0 % of the time."
     )
     alike = temporal_breakdown(job(FakeRank(EVENTS), FakeRank(EVENTS)))
     assert ANALYSES["temporal_breakdown"].sentence(alike) == (
-        "All ranks are idle equally, 30.0 % of the time; all together compute 30.0 % of it."
+        "All ranks are idle equally, 30.0 % of the time. On average, they compute for 30.0 % of it."
     )
     assert ANALYSES["comm_comp_overlap"].sentence(comm_comp_overlap(two)) == (
-        "66.7 % of all communication hides behind compute; rank 0 leaves most exposed, 20 ns of 40 ns."
+        "66.7 % of all communication hides behind compute. Rank 0 leaves most exposed, 20 ns of 40 ns."
     )
 
 

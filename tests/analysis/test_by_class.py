@@ -47,7 +47,7 @@ def test_each_compute_kernel_has_its_parts(tmp_path: Path) -> None:
     rows = frame[["rank", "name", "kind", "count", "time_ns", "pct"]].to_dict("records")
     assert [tuple(row.values()) for row in rows] == [
         (0, SGEMM, "gemm: SIMT fp32", 1, 60, 48.0),
-        (0, HGEMM, "gemm: tensor cores 16 bits", 2, 30, 24.0),
+        (0, HGEMM, "gemm: 16-bit tensor cores", 2, 30, 24.0),
         (0, ADD, "elementwise", 1, 20, 16.0),
         (0, ATTENTION, "attention: unknown unit", 1, 10, 8.0),
         (1, ADD, "elementwise", 1, 7, 100.0),
@@ -63,8 +63,9 @@ def test_each_compute_kernel_has_its_parts(tmp_path: Path) -> None:
 def test_the_sentence_is_about_matrix_products(tmp_path: Path) -> None:
     trace = small(tmp_path)
     assert sentence(kernel_classes(trace)) == (
-        "Matrix products, convolutions and attention take 75.8 % of the time of compute kernels: 60.0 % on "
-        "SIMT fp32, 30.0 % on tensor cores 16 bits, 10.0 % on units that their names do not show."
+        "Matrix products, convolutions and attention take 75.8 % of the time of compute kernels. Of that, "
+        "60.0 % runs on SIMT fp32. Another 30.0 % runs on 16-bit tensor cores. Another 10.0 % runs on units "
+        "that their names do not show."
     )
     assert sentence(kernel_classes(trace, Scope(ranks=(1,)))) == (
         "No kernel's name shows a matrix product in 7 ns of compute kernels."
@@ -78,7 +79,7 @@ def test_the_sentence_is_about_matrix_products(tmp_path: Path) -> None:
 def test_a_bar_for_each_kind(tmp_path: Path) -> None:
     table = marks(ANALYSIS.chart, kernel_classes(small(tmp_path))).table
     assert dict(zip(table["label"], table["value"], strict=True)) == {
-        "gemm: SIMT fp32": 60, "gemm: tensor cores 16 bits": 30, "elementwise": 27,
+        "gemm: SIMT fp32": 60, "gemm: 16-bit tensor cores": 30, "elementwise": 27,
         "attention: unknown unit": 10, "unknown": 5,
     }  # fmt: skip
 
@@ -92,8 +93,8 @@ def test_a_host_alone_has_no_kernels(tmp_path: Path) -> None:
     ("name", "pattern", "kind"),
     [
         ("hta/ns_resolution_trace", "_sgemm_", "gemm: SIMT fp32"),
-        ("hta/critical_path/alexnet", "sm80_xmma_", "convolution: tensor cores TF32"),
-        ("tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "_B_BS_", "gemm: tensor cores 16 bits"),
+        ("hta/critical_path/alexnet", "sm80_xmma_", "convolution: TF32 tensor cores"),
+        ("tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "_B_BS_", "gemm: 16-bit tensor cores"),
     ],
 )
 def test_time_of_a_kind_is_that_of_its_names(name: str, pattern: str, kind: str) -> None:

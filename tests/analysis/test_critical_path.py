@@ -498,7 +498,10 @@ def test_summary_sentence_and_figure(tmp_path):
     assert summary["dur_ns"].tolist() == [80_000, 10_000, 10_000]
     assert summary["share_pct"].sum() == pytest.approx(100)
     assert critical_path_summary(frame, "name").iloc[0]["name"] == "gemm<float>"
-    assert sentence(frame).startswith("The path leads through compute kernels for 80.0 % of 100 µs; longest")
+    assert sentence(frame) == (
+        "The path leads through compute kernels for 80.0 % of 100 µs. The longest item on it is gemm<float> "
+        "(80.0 %)."
+    )
     with pytest.raises(ValueError, match="bound_by"):
         critical_path_summary(frame, "rank")
     figure = ANALYSES["critical_path"].figure(frame)

@@ -267,8 +267,8 @@ def test_simulated_wrappers(strategy: str, backward: list[str], tmp_path: Path):
 def test_sentences(tmp_path: Path):
     frame = fsdp_units(DRAINED.open(tmp_path))
     assert sentence(frame) == (
-        "5 FSDP units: nothing hides 8.10 ms of 27 all-gathers, 100 % of their time, for 7.20 ms because "
-        "they are issued late."
+        "5 FSDP units issue 27 all-gathers. Nothing hides 8.10 ms of them, 100 % of their time. "
+        "For 7.20 ms of that, the reason is that they are issued late."
     )
     assert sentence(frame.iloc[:0]) == "No all-gather of an FSDP unit lies in the selection."
     assert set(frame["cause"]) - {""} <= CAUSES.keys()

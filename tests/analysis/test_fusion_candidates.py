@@ -56,8 +56,8 @@ def test_what_is_written_and_read_again_is_saved(tmp_path):
     assert row["saved_ns"] == pytest.approx(row["saved_device_ns"], rel=0.01)
     assert trace.events().set_index("event_id").loc[row["first_event_id"], "name"] == ADD
     assert sentence(fusion_candidates(trace)) == (
-        "4 chains of pointwise kernels take 2.00 ms; as one kernel each, at most 800 µs of device time and "
-        "16.0 MiB of memory traffic are saved."
+        "4 chains of pointwise kernels take 2.00 ms. As one kernel each, they would save at most 800 µs of "
+        "device time and 16.0 MiB of memory traffic."
     )
 
 

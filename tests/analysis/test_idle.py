@@ -220,8 +220,11 @@ def test_a_gap_names_the_launch_that_ended_it(tmp_path):
     assert row["cause"] == "launch_latency"
     text = explain(row)
     assert "until k2, launched by aten::copy_ -> cudaMemcpyAsync on thread 1" in text
-    assert "16.0 µs from the launch call to the start, 2.00 µs before the host began the launch" in text
-    assert gaps.sentence(frame).startswith("1 gap, 18.0 µs in all. Longest: Idle for 18.0 µs")
+    assert (
+        "16.0 µs passed from the launch call to the start. 2.00 µs passed before the host began the launch."
+        in text
+    )
+    assert gaps.sentence(frame).startswith("1 gap takes 18.0 µs in all. The longest: idle for 18.0 µs")
 
 
 def test_gaps_at_the_edges_and_without_launch(tmp_path):
@@ -230,7 +233,7 @@ def test_gaps_at_the_edges_and_without_launch(tmp_path):
     assert frame["name"].tolist() == ["k1", "k2", ""]
     assert frame["event_id"].tolist() == [1, 2, -1]
     assert frame["launch_id"].tolist() == [0, -1, -1]
-    assert explain(frame.iloc[1]) == "Idle for 4.00 µs until k2: 4.00 µs without a recorded launch."
+    assert explain(frame.iloc[1]) == "Idle for 4.00 µs until k2. All of it passed without a recorded launch."
     assert explain(frame.iloc[2]) == "Idle for 11.0 µs: no device work follows."
     busy = idle_gaps(trace, Scope(window_ns=(12 * US, 15 * US)))
     assert busy.empty
@@ -376,8 +379,8 @@ def test_sentences(tmp_path):
     events = [*FIRST, call("cudaLaunchKernel", 12, 3, 2), kernel("k2", 22, 8, 2)]
     trace = trace_of(tmp_path, events)
     assert idle.sentence(idle_breakdown(trace)) == (
-        "Rank 0 is idle 10.0 % of 20.0 µs, in 1 gap; "
-        "in 100 % of that time the device goes from one kernel to the next."
+        "Rank 0 is idle for 10.0 % of 20.0 µs. "
+        "In 100 % of that time (1 gap), the device is between two queued kernels."
     )
     assert idle.sentence(idle_breakdown(trace, Scope(ranks=(9,)))) == "No device time lies in the selection."
     never = trace_of(tmp_path / "never", FIRST)

@@ -153,13 +153,15 @@ def test_device_work_belongs_to_the_iteration_that_launched_it(tmp_path):
 
 def test_sentences(small):
     assert kernels.sentence(kernel_breakdown(small, Scope(ranks=(1,)))) == (
-        "Of 66 ns of device work, a takes most: 60 ns (90.9 %) in 1 launch."
+        "Device work takes 66 ns. The largest part is a: 90.9 % in 1 launch."
     )
     assert kernel_types.sentence(kernel_type_breakdown(small, Scope(ranks=(0,)))) == (
-        "Of 187 ns of busy time, 42.8 % is communication alone; different kinds of work overlap for 10.7 %."
+        "Of 187 ns of busy time, 42.8 % is communication alone. Different kinds of work overlap for 10.7 %."
     )
     frame = kernel_durations(small, Scope(ranks=(0,), names=("a",)))
-    assert durations_in_words(frame) == "A launch of a on rank 0 takes 20 ns at the median, 10 ns to 30 ns."
+    assert durations_in_words(frame) == (
+        "A launch of a on rank 0 takes 20 ns at the median. All take 10 ns to 30 ns."
+    )
     empty = Scope(window_ns=(5000, 6000))
     assert "No device work" in kernels.sentence(kernel_breakdown(small, empty))
     assert "No device work" in durations_in_words(kernel_durations(small, empty))

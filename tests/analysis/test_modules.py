@@ -1,10 +1,12 @@
 """Time of modules: a small model by hand, sums, recorded models."""
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, analysis
 from hta_widgets.analysis.calls.modules import OUTSIDE, module_stacks, sentence
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.marks import marks
 from hta_widgets.errors import MissingDataError
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
@@ -57,12 +59,32 @@ def test_calls_of_one_module_by_different_ways_are_one(model):
         (20_000, 20_000, 1, 4_000),
     ]
     assert sentence(frame) == (
-        "Most host time of a module alone goes to Net_0: 50.0 µs, 45.5 % of all; "
-        "modules launch 60.0 % of the device work."
+        "Of all modules, Net_0 itself takes the most host time: 50.0 µs, 45.5 % of the time of all calls. "
+        "Modules launch 60.0 % of the device work."
     )
     by_kernels, by_host = ANALYSES["module_stacks"].figure(frame).data
     assert by_kernels.visible and not by_host.visible
+    assert (by_host.type, by_host.branchvalues, by_kernels.branchvalues) == ("treemap", "remainder", "total")
     assert list(by_host.labels) == ["rank 0", "Net_0", "Linear_0", OUTSIDE]
+    assert list(by_host.parents) == ["", "rank 0", "rank 0:0", "rank 0"]
+    assert list(by_host.values) == [0, 50_000, 40_000, 20_000]
+    assert list(by_kernels.values) == [10_000, 6_000, 3_000, 4_000]
+
+
+def test_areas_add_up_to_all_kernels_and_to_all_time_of_the_host(model):
+    chart, frame = ANALYSES["module_stacks"].chart, module_stacks(model)
+    ranks = pd.concat([frame, frame.assign(rank=1)])  # two ranks lie on each other
+    table = marks(chart, ranks).table
+    assert rows(table, "name", "parent", "count", "width_0", "width_1") == [
+        ("Net_0", -1, 2, 12_000, 180_000),
+        (OUTSIDE, -1, 0, 8_000, 40_000),
+        ("Linear_0", 0, 4, 6_000, 80_000),
+    ]
+    tops = table[table["parent"] < 0]
+    calls = analysis.call_stacks(model)
+    assert tops["width_0"].sum() == 2 * calls.loc[calls["depth"] == 0, "device_ns"].sum()
+    assert tops["width_1"].sum() == 2 * calls["host_self_ns"].sum()
+    assert {chart.prefix + "Net_0", chart.prefix + "Linear_0"} <= set(calls["name"])
 
 
 def test_windows_add_up(model):

@@ -90,8 +90,8 @@ def test_launches_weigh_by_their_duration_and_ranks_are_never_added(tmp_path: Pa
     assert table["value"].tolist() == [pytest.approx((60 * 6 + 10 * 13) / 70)]
     assert ANALYSIS.figure(frame).layout.xaxis.title.text == "Achieved occupancy (%)"
     assert sentence(frame) == (
-        "Compute kernels fill 7.00 % of the device, on average over their time; most is left unused by k, "
-        "which fills 7.00 % for 70 ns, limited by grid."
+        "Compute kernels fill 7.00 % of the device, on average over their time. The most is left "
+        "unused by k, which fills 7.00 % for 70 ns, limited by grid."
     )
     empty = occupancy(trace, Scope(names=("other",)))
     assert empty.empty and (empty.dtypes == frame.dtypes).all()

@@ -70,7 +70,9 @@ def test_nothing_selected(tmp_path):
         frame = op_counts(trace, scope)
         assert frame.empty and frame["count"].dtype == np.int64
     assert sentence(frame) == "Nothing ran."
-    assert sentence(op_counts(trace)).startswith("8 runs of 7 operations; forward took the most time")
+    assert sentence(op_counts(trace)).startswith(
+        "7 operations ran 8 times. The most time went to forward itself: "
+    )
 
 
 def test_callees_that_overlap_count_once(tmp_path):

@@ -234,7 +234,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     trace = job(tmp_path, [op("aten::add", 0, 10)])
     assert operators(trace)["host_self_ns"].tolist() == [10]
     assert sentence(operators(trace)) == (
-        "The host spends most time in aten::add itself: 10 ns; no operator launched device work."
+        "The host spends most time in aten::add itself: 10 ns. No operator launched device work."
     )
     for by, flag in (("shapes", "record_shapes=True"), ("module", "with_stack=True")):
         with pytest.raises(MissingDataError) as missing:

@@ -43,7 +43,7 @@ def test_by_hand(tmp_path):
         [2, 0, MS],
     ]
     assert said(whole) == (
-        "3 ranks wait 13.0 ms; most of one rank for another is 5.00 ms (38.5 %), of rank 0 for rank 2."
+        "3 ranks wait 13.0 ms in all. The largest part, 5.00 ms (38.5 %), is rank 0 waiting for rank 2."
     )
     assert rank_waits(trace, Scope(iterations=(1,)))["wait_ns"].tolist() == [4 * MS, MS]
 

@@ -79,8 +79,8 @@ def test_most_headroom_comes_first_and_what_is_unknown_last(tmp_path: Path) -> N
     assert frame[["unit", "bound", "headroom_ns"]].iloc[3].isna().all()  # who knows on what it multiplies
     named = analysis.operators(trace).set_index("name")["bound"]
     assert named.dropna().to_dict() == frame.set_index("name")["bound"].dropna().to_dict()
-    assert sentence(frame).startswith("Of 1.30 ms of operators with a formula ")
-    assert "(A100 40GB), most in aten::add" in sentence(frame)
+    assert sentence(frame).startswith("Of 1.30 ms of operators with a formula, ")
+    assert "(A100 40GB). The largest part, " in sentence(frame) and ", is in aten::add, " in sentence(frame)
 
 
 def test_a_product_on_an_unknown_unit_has_no_roof(tmp_path: Path) -> None:

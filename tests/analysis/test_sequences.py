@@ -57,7 +57,7 @@ def test_patterns_are_counted_and_summed(trace):
     assert frame["device_mean_ns"].tolist() == [8_000.0, 3_000.0]
     assert frame["first_event_id"].tolist() == [0, 7]
     assert sentence(frame).startswith(
-        "3 calls launch 2 distinct sequences; the most frequent (length 2) occurs 2"
+        "3 calls launch 2 distinct sequences. The most frequent is also the costliest: it occurs 2"
     )
 
 

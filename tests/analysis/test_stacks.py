@@ -130,13 +130,13 @@ def test_paths_add_up(trace):
     assert frame.loc["aten::addmm", ["host_ns", "host_self_ns", "kernels", "device_ns"]].tolist() == [
         16_000, 12_000, 2, 7_000,
     ]  # fmt: skip
-    assert sentence(call_stacks(trace)).startswith("Most host time goes to aten::addmm itself: 12.0 µs")
+    assert sentence(call_stacks(trace)).startswith("The most host time goes to aten::addmm itself: 12.0 µs")
 
 
 def test_calls_without_a_name_are_said_to_have_none(trace):
     said = sentence(call_stacks(trace).assign(name=""))
-    assert said.startswith("Most host time goes to a call without a name itself")
-    assert "ends in a call without a name, " in said
+    assert said.startswith("The most host time goes to a call without a name itself")
+    assert said.endswith("ends in a call without a name.")
 
 
 def test_windows_clip_host_time(trace):

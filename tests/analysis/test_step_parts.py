@@ -53,7 +53,7 @@ def test_the_median_step_is_one_of_the_steps(tmp_path: Path) -> None:
     assert frame[["median_rank", "median_iteration"]].drop_duplicates().to_numpy().tolist() == [[0, 1]]
     assert frame["change_ns"].tolist() == [MS * ms for ms in (-1, 0, 8, 2, -2, 0, 5, 1)]
     assert sentence(frame) == (
-        "Step 2 on rank 0 is 8.00 ms longer than the median step: the GPU computes 4.00 ms more and "
+        "Step 2 on rank 0 is 8.00 ms longer than the median step. The GPU computes 4.00 ms more and "
         "is idle 4.00 ms more without a recorded cause."
     )
 
@@ -61,7 +61,7 @@ def test_the_median_step_is_one_of_the_steps(tmp_path: Path) -> None:
 def test_the_median_step_is_none_of_the_rank_that_does_something_else(tmp_path: Path) -> None:
     frame = step_parts(job(tmp_path, [(9, 1)] * 5, [(5, 5)] * 5, [(5, 5)] * 5))  # all take equally long
     assert set(frame["median_rank"]) == {1}
-    assert "; rank 0 differs most: the GPU computes 4.00 ms more and" in sentence(frame)
+    assert " Rank 0 differs most: the GPU computes 4.00 ms more and" in sentence(frame)
 
 
 def test_steps_that_are_too_few_have_no_median(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_steps_that_are_too_few_have_no_median(tmp_path: Path) -> None:
 
 def test_a_rank_that_others_wait_for_is_named_though_all_take_equally_long() -> None:
     text = sentence(step_parts(examples.load("ddp_4ranks")))
-    assert "rank 2 differs most: the GPU computes 1.75 ms more and spends 1.75 ms less in exposed" in text
+    assert "Rank 2 differs most: the GPU computes 1.75 ms more and spends 1.75 ms less in exposed" in text
 
 
 def test_without_device_work_it_says_what_to_record(tmp_path: Path) -> None:

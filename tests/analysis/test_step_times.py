@@ -36,7 +36,7 @@ def test_a_long_step_is_an_outlier_on_its_rank_only(tmp_path: Path) -> None:
         [1, 3, 20_000_000]
     ]
     assert sentence(frame).startswith(
-        "A step takes 10.0 ms at the median; 1 of 5 iterations is unusually long"
+        "A step takes 10.0 ms at the median. 1 of 5 iterations is unusually long"
     )
     findings = overview(trace)
     late = findings[findings["topic"] == "slow_steps"].iloc[0]
@@ -89,7 +89,7 @@ def test_start_up_does_not_tell_what_is_usual(tmp_path: Path) -> None:
     assert set(frame["usual_ns"]) == {round(sum(steady[1:3]) / 2)}
     assert frame["excess_ns"].iloc[0] == pytest.approx(20 * MS, rel=0.01)
     assert not frame["outlier"].any()
-    assert ", without 2 iterations with start-up; none is unusually long" in sentence(frame)
+    assert sentence(frame).endswith("None is unusually long. 2 iterations with start-up are left out.")
     assert sentence(frame[:2]) == "Every complete step in the selection holds start-up."
     alone = step_times(trace, Scope(iterations=(0,)))
     assert alone["start_up"].tolist() == [True], "whatever the scope"

@@ -49,8 +49,8 @@ def test_the_last_to_arrive_is_charged_with_the_waiting_of_all(tmp_path):
     assert frame["blamed_ns"].tolist() == [0, 0, 8 * MS]
     assert frame["unfollowed_ns"].tolist() == [0, 0, 0]
     assert sentence(frame) == (
-        "The others wait for rank 2: it causes 100 % of the 8.00 ms that 3 ranks wait in 1 "
-        "iteration, and arrives last at 1 of its 1 uneven exchange."
+        "Ranks wait 8.00 ms in 1 iteration. Rank 2 causes 100 % of it. "
+        "It arrives last at 1 of its 1 uneven exchange."
     )
 
 

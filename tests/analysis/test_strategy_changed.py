@@ -148,7 +148,7 @@ def test_hybrid_sharding_all_reduces_the_shards_in_another_group(
     assert shard["parameters"] == before["parameters"]
     assert pd.isna(replica["parameters"])
     assert replica["sent_bytes"] == replica["expected_bytes"] == 2 * 3 * before["parameter_bytes"] // 2 // 4
-    assert sentence(frame).startswith(f"The job uses {hybrid} over 2 ranks: ")
+    assert sentence(frame).startswith(f"The job uses {hybrid} over 2 ranks, for ")
 
 
 def test_shards_are_no_model_where_their_group_is_not_recognised(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_groups_that_reduce_parts_of_a_model_are_all_reported(tmp_path: Path) ->
     trace = edited(tmp_path, "gpt2_ddp", experts)
     frame = training_strategy(trace)
     assert frame["strategy"].tolist() == ["DDP", "DDP"]
-    assert sentence(frame).endswith("as expected; 1 more process group does likewise with other sizes.")
+    assert sentence(frame).endswith("as expected. 1 more process group does likewise with other sizes.")
     with pytest.raises(MissingDataError, match="parts of its model in several process groups"):
         strategy_memory(trace)
 

@@ -93,8 +93,8 @@ def test_streams_of_two_devices_are_apart(tmp_path):
 def test_sentence(tmp_path):
     events = [*FIRST, call("cudaLaunchKernel", 12, 3, 2), kernel("k2", 22, 8, 2)]
     assert stream_idle.sentence(stream_idle_breakdown(trace_of(tmp_path, events))) == (
-        "Stream 7 of rank 0 waits longest between its kernels, 2.00 µs; "
-        "over all streams 0 % of the waiting is for launches that came late."
+        "Stream 7 of rank 0 waits longest between its kernels, 2.00 µs. "
+        "Over all streams, 0 % of the waiting is for launches that came late."
     )
     never = stream_idle_breakdown(trace_of(tmp_path / "never", FIRST))
     assert stream_idle.sentence(never) == "No stream waits in the selection."

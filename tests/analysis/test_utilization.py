@@ -68,8 +68,9 @@ def test_a_step_is_compared_with_the_peaks_of_its_unit_and_of_memory(tmp_path: P
         assert row["mbu_pct"] == pytest.approx(100 * 2 * 12 * 2**20 / 10e-3 / 1555e9)
         assert (row["unit"], row["device"], row["peak_tflops_s"]) == ("tensor_tf32", "A100 40GB", 156)
         assert row["mfu_reading"] == row["mbu_reading"] == "exact" and row["formula_pct"] == 100
-    assert sentence(frame).startswith(
-        "The job reaches 0.275 % MFU, 0.275 % HFU, 0.162 % MBU in steps of 10.0 ms"
+    assert sentence(frame) == (
+        "The job reaches 0.275 % MFU on A100 40GB. It reaches 0.275 % HFU and 0.162 % MBU. "
+        "A step takes 10.0 ms, and 100 % of its device work has a formula."
     )
 
 

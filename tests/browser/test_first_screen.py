@@ -92,7 +92,7 @@ FOUND_BY = {
     "share": "Copy Markdown",
     "report": "Save HTML report",
     "compare": "Steps",
-    "gpu util": "MFU and MBU",
+    "gpu util": "GPU utilization",
     "longest kernel": "Kernels",
     "slow": "Steps",
 }

@@ -44,7 +44,7 @@ def test_it_names_the_slow_rank(lab: Lab, tmp_path: Path, ranks: int) -> None:
     view, slow = show(lab, tmp_path, ranks), SLOW[ranks]
     lab.page.set_viewport_size({"width": 1440, "height": 1500})
     try:
-        expect(view.locator(".hta-job-sentence")).to_contain_text(f"Same kernels slower: rank {slow},")
+        expect(view.locator(".hta-job-sentence")).to_contain_text(f"Same kernels slower: rank {slow}.")
         cells = view.locator(".hta-job-grid button")
         expect(cells).to_have_count(ranks)
         culprit = view.locator(".hta-job-grid [data-culprit]")

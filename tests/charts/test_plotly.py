@@ -8,9 +8,10 @@ import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES
+from hta_widgets.charts.marks import marks
 from hta_widgets.charts.plotly import figure
 from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
-from hta_widgets.charts.spec import Heat, Lines, Spread, Stack, Table, Trend
+from hta_widgets.charts.spec import Bars, Heat, Lines, Spread, Stack, Table, Trend
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,26 @@ def test_stacks_of_iterations_stand_within_their_ranks(kind: str) -> None:
     chart = ANALYSES[kind].chart
     assert isinstance(chart, Stack)
     assert [bar.marker.pattern.shape or "" for bar in drawn.data] == [part.pattern for part in chart.series]
+
+
+def test_cumulative_shares_are_a_line_on_an_axis_of_their_own() -> None:
+    frame = pd.DataFrame({"name": ["gemm", "<b>", "gemm"], "rank": [0, 0, 1], "sum_ns": [40e6, 30e6, 30e6]})
+    chart = Bars("sum_ns", ("name",), "compute", cumulative=True)
+    *_, line = figure(chart, frame, "").data
+    assert (list(line.x), list(line.y), list(line.customdata)) == ([70, 100], [0, 1], ["gemm", "&lt;b&gt;"])
+    axis = figure(chart, frame, "").layout[line.xaxis.replace("x", "xaxis")]
+    assert (axis.range, axis.overlaying, axis.side) == ((0, 100), "x", "top")
+    assert not [one for one in figure(replace(chart, cumulative=False), frame, "").data if one.type != "bar"]
+    assert [one.type for one in figure(chart, frame.head(0), "").data] == ["scatter"]
+
+
+def test_the_panel_and_the_figure_of_kernels_reach_the_same_shares() -> None:
+    entry = ANALYSES["kernel_breakdown"]
+    frame = entry.function(examples.load("ddp_4ranks"))
+    shown = marks(entry.chart, frame)
+    line = entry.figure(frame).data[-1]
+    assert shown.left_out and list(line.x) == shown.table["cumulative"].tolist()
+    assert 0 < line.x[0] < line.x[-1] < 100
 
 
 def test_rates_over_time_have_their_own_axis() -> None:

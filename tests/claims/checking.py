@@ -47,9 +47,11 @@ def check_job(path: Path | str | Trace, scope: Scope | None = None) -> list[Faul
     return list(faults_of(trace, overview(trace, scope), scope))
 
 
-def faults_of(trace: Trace, frame: pd.DataFrame, scope: Scope | None = None) -> Iterator[Fault]:
-    """The faults of a frame of `overview`."""
-    job = Job(trace, scope)
+def faults_of(
+    trace: Trace, frame: pd.DataFrame, scope: Scope | None = None, job: Job | None = None
+) -> Iterator[Fault]:
+    """The faults of a frame of `overview`; `job`: the recording, where it has been read already."""
+    job = job or Job(trace, scope)
     stated = list(stated_in(frame))
     for each in stated:
         topic = str(each.row["topic"])

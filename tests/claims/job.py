@@ -130,6 +130,7 @@ class Job:
         announced: the steps are marked, so that shares are of step time.
         steps: the judged iterations; [] where none are marked.
         ranks: those that are judged. recorded: all of the scope.
+        headers: what the file of each rank says beside its events.
     """
 
     def __init__(self, trace: Trace, scope: Scope | None = None) -> None:
@@ -139,7 +140,8 @@ class Job:
         self.steps = sorted(judged.iterations) if judged.iterations else []
         self.announced = bool(self.steps) and len(marked) > 0
         self.recorded: dict[int, PlainRank] = {}
-        documents: dict[Path, list[dict[str, Any]]] = {}
+        self.headers: dict[int, dict[str, Any]] = {}
+        documents: dict[Path, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
         for number in trace.ranks_of(scope or Scope()):
             rank = trace.rank(number)
             path = Path(str(rank.path))
@@ -149,7 +151,8 @@ class Job:
             windows = [(int(start), int(end)) for start, end in rank.windows(judged).tolist()]
             own = set(trace.iterations.loc[trace.iterations["rank"] == number, "iteration"].tolist())
             numbers = set(rank.event_id.tolist())
-            records = [each for each in records_of(documents[path], offset) if each.number in numbers]
+            events, self.headers[number] = documents[path]
+            records = [each for each in records_of(events, offset) if each.number in numbers]
             self.recorded[number] = PlainRank(
                 number, records, windows, [step for step in self.steps if step in own]
             )
@@ -160,12 +163,12 @@ class Job:
         return [self.ranks[rank] for rank in ranks] if ranks else list(self.ranks.values())
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The events of one of Kineto's files."""
+def read(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The events of one of Kineto's files, and what it says beside them."""
     data = path.read_bytes()
     text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     document = json.loads(text.decode("utf-8", "replace"), strict=False, parse_float=str)
-    return document["traceEvents"] if isinstance(document, dict) else document
+    return (document.pop("traceEvents"), document) if isinstance(document, dict) else (document, {})
 
 
 def records_of(events: list[dict[str, Any]], offset: int = 0) -> list[Record]:

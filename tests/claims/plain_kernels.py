@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def document(path: str) -> dict[str, Any]:
 
 def limits_of(job: Job, rank: int) -> dict[str, Any]:
     """What is recorded of the first device of a rank."""
-    found = document(str(job.trace.rank(rank).path)).get("deviceProperties") or [{}]
+    found = job.headers[rank].get("deviceProperties") or [{}]
     return found[0]
 
 
@@ -84,6 +84,7 @@ def device_of(job: Job, rank: int) -> tuple[float, float, float, float]:
     raise AssertionError(f"the slow reader knows no datasheet of {name!r}")
 
 
+@cache
 def unit_of(name: str) -> str:
     """What a kernel multiplies with: `fp32`, `tf32`, `16 bits`, "" if it multiplies, else "none"."""
     if not PRODUCT.search(name) or NO_PRODUCT.search(name):

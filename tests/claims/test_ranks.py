@@ -57,10 +57,26 @@ def said_of(trace: Trace) -> pd.DataFrame:
     return frame[frame["topic"].isin(TOPICS)].reset_index(drop=True)
 
 
+@cache
+def played(name: str, folder: str) -> tuple[Trace, pd.DataFrame, Job]:
+    """A planted job, what is said of it, and the job as it is read by the slow reader."""
+    trace = CASES[name].play().open(Path(folder), CASES[name].without)
+    return trace, said_of(trace), Job(trace)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    @cache
+    def of(name: str) -> str:
+        return str(tmp_path_factory.mktemp(name))
+
+    return of
+
+
 @pytest.mark.parametrize("name", JOBS)
-def test_all_that_is_said_of_ranks_is_true(name: str, tmp_path: Path) -> None:
-    trace = CASES[name].play().open(tmp_path, CASES[name].without)
-    assert [str(fault) for fault in faults_of(trace, said_of(trace))] == []
+def test_all_that_is_said_of_ranks_is_true(name: str, folder: Callable[[str], str]) -> None:
+    trace, frame, job = played(name, folder(name))
+    assert [str(fault) for fault in faults_of(trace, frame, job=job)] == []
 
 
 Lie = Callable[[dict[str, Any]], dict[str, Any]]
@@ -109,24 +125,9 @@ LIES: list[tuple[str, str, Lie]] = [
 ]
 
 
-@cache
-def played(name: str, folder: str) -> tuple[Trace, pd.DataFrame]:
-    trace = CASES[name].play().open(Path(folder), CASES[name].without)
-    return trace, said_of(trace)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    @cache
-    def of(name: str) -> str:
-        return str(tmp_path_factory.mktemp(name))
-
-    return of
-
-
 @pytest.mark.parametrize(("name", "measure", "lie"), LIES)
 def test_a_false_sentence_is_found(name: str, measure: str, lie: Lie, folder: Callable[[str], str]) -> None:
-    trace, frame = played(name, folder(name))
+    trace, frame, job = played(name, folder(name))
     changed = frame.copy()
     found = False
     for at, text in enumerate(frame["claims"]):
@@ -135,7 +136,7 @@ def test_a_false_sentence_is_found(name: str, measure: str, lie: Lie, folder: Ca
         told = [lie(claim) if claim["measure"] == measure else claim for claim in claims]
         changed.loc[at, "claims"] = json.dumps(told)
     assert found
-    assert measure in {fault.measure for fault in faults_of(trace, changed)}
+    assert measure in {fault.measure for fault in faults_of(trace, changed, job=job)}
 
 
 def test_the_wrong_steps_are_found(tmp_path: Path) -> None:

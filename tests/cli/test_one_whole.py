@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hta_widgets import Scope, Trace, analysis
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
+from hta_widgets.cli.opening import kept_open
 from hta_widgets.errors import HtaWidgetsError, MissingDataError
 from tests.claims.recordings import EXAMPLES, SHARED, path_of
 from tests.cli.conftest import Run
@@ -26,6 +28,13 @@ def size(path: Path) -> int:
 
 
 NAMES = [name for name in (*EXAMPLES, *SHARED) if EVERY_CASE or size(path_of(name)) < LARGE]
+
+
+@pytest.fixture(autouse=True)
+def opened_once() -> Iterator[None]:
+    """All commands about a recording look at the same one; the panels at another."""
+    with kept_open(1):
+        yield
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,23 +7,27 @@ import hashlib
 import json
 import os
 import queue
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
+from tests.faults.probes import ACTIVE, LOG, PROBES
 from tests.faults.random_slips import random_slips
+from tests.faults.reach import Reach
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
+_CAUGHT_BY = ("caught by the time limit", "caught")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
 
 
@@ -36,7 +40,7 @@ class Outcome:
     digest_of_tests: str
     verdict: str
     by: str
-    seconds: float
+    seconds: float  # of CPU
 
     def holds(self, fault: Fault) -> bool:
         """Whether the fault would come to the same now: what is caught is not lost by further tests."""
@@ -52,8 +56,7 @@ class Worker:
         self.tree = Tree(folder)
         self.log = folder / "log"
         self._environment = {
-            "PYTHONPATH": str(self.tree.root),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": f"{folder}{os.pathsep}{self.tree.root}",
             "NUMBA_CACHE_DIR": str(self.tree.compiled),
             "HTA_WIDGETS_TRACES": str(SHARED_TRACES.resolve()),
         }
@@ -63,6 +66,50 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         self._red: list[str] = []
+        self.cpu_seconds = 0.0
+        (folder / "sitecustomize.py").write_text(_IN_SUBPROCESSES, encoding="utf-8")
+
+    def judge_reached(self, fault: Fault, reach: Reach, wide: bool) -> tuple[str, str]:
+        """The same by those tests alone that see the fault; `wide`: by those that run after them, too."""
+        later: list[str] = []
+        for file in fault.files_of_tests:
+            seen = reach.known(file)
+            if seen is None and not reach.is_shared(file):
+                code, answer = self._seen(reach, ["-x", file], fault.name)
+                if not code:
+                    reach.keep(file, answer)
+                    continue
+                by = answer["red"][:1] or [file]
+                if self.run(tuple(by), _WIDER_LIMIT) == 0:
+                    return _CAUGHT_BY[code > 0], by[0]
+            if seen is None:
+                seen = reach.keep(file, self._seen(reach, [file])[1])
+            tests = seen.differing(fault)
+            if tests and (code := self._seen(reach, ["-x", *tests], fault.name)[0]):
+                return _CAUGHT_BY[code > 0], self._first_failed() or tests[0]
+            later += seen.later(tests) if tests else []
+        if wide and later and (code := self._seen(reach, ["-x", *later], fault.name)[0]):
+            return _CAUGHT_BY[code > 0], self._first_failed() or later[0]
+        return "survived", reach.told(fault)
+
+    def _seen(self, reach: Reach, tests: list[str], active: str = "") -> tuple[int, dict[str, Any]]:
+        """pytest's exit code and what tests see of all faults, one of which may be put in."""
+        probes, log, report = (self.log.with_name(name) for name in ("probes", "probed", "report"))
+        changed = {str(self.tree.root / name): texts for name, texts in reach.changed.items()}
+        probes.write_text(json.dumps(changed), encoding="utf-8")
+        for path in (log, report):
+            path.write_text("", encoding="utf-8")
+        code = self._pytest_run(
+            tests, _LIMIT if active else _WIDER_LIMIT, report=str(report),
+            environment={PROBES: str(probes), LOG: str(log), ACTIVE: active},
+        )  # fmt: skip
+        answer = json.loads(report.read_text(encoding="utf-8") or '{"seconds": {}, "red": []}')
+        reached: dict[str, dict[str, bool]] = {}
+        for line in log.read_text(encoding="utf-8").splitlines():
+            name, test, differs = json.loads(line)
+            tests_of = reached.setdefault(name, {})
+            tests_of[test] = tests_of.get(test, False) or differs
+        return code, {**answer, "reached": reached}
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
@@ -100,18 +147,28 @@ class Worker:
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
         deselected = [f"--deselect={test}" for test in self._red]
+        return self._pytest_run(
+            ["-x", *deselected, *tests], limit, environment={"PYTHONDONTWRITEBYTECODE": "1"}
+        )
+
+    def _pytest_run(
+        self, arguments: list[str], limit: float, environment: dict[str, str], **further: str
+    ) -> int:
         job = {
-            "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *deselected, *tests],
-            "environment": self._environment,
+            "arguments": ["-q", "--tb=no", *_WITHOUT, *arguments],
+            "environment": self._environment | environment,
             "log": str(self.log),
             "limit": limit,
+            **further,
         }
         assert self._pytest.stdin and self._pytest.stdout
         self._pytest.stdin.write(json.dumps(job) + "\n")
         self._pytest.stdin.flush()
-        code = self._pytest.stdout.readline()
-        if not code:
+        line = self._pytest.stdout.readline()
+        if not line:
             raise RuntimeError("the process that runs the tests is gone")
+        code, seconds = json.loads(line)
+        self.cpu_seconds += seconds
         return int(code)
 
     def _vitest(self, tests: tuple[str, ...], limit: float) -> int:
@@ -119,7 +176,9 @@ class Worker:
         if npm is None:
             raise RuntimeError("faults of the front end need Node.js: python hatch_build.py")
         command = [str(Path(npm[0]).with_name("node")), "node_modules/vitest/vitest.mjs", "run", "--bail=1"]
+        command.append("--no-file-parallelism")
         names = [str(Path(test).relative_to("js")) for test in tests]
+        before = _cpu_of_children()
         with self.log.open("wb") as log:
             try:
                 done = subprocess.run(
@@ -128,6 +187,8 @@ class Worker:
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 return -1
+            finally:
+                self.cpu_seconds += _cpu_of_children() - before
         return done.returncode
 
     def _first_failed(self) -> str:
@@ -143,6 +204,19 @@ class Worker:
         assert self._pytest.stdin
         self._pytest.stdin.close()
         self._pytest.wait()
+
+
+_WITHOUT = [f"-pno:{plugin}" for plugin in ("cacheprovider", "nbval", "anyio", "xdist")]
+_IN_SUBPROCESSES = """import os
+from tests.faults import probes
+if probes.PROBES in os.environ:
+    probes.install()
+"""
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> int:
@@ -202,16 +276,20 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
 
     def work(number: int) -> None:
         worker = Worker(folder / str(number))
+        reach = Reach(sound, folder / "seen.jsonl") if arguments.random else None
         while True:
             try:
                 fault = waiting.get_nowait()
             except queue.Empty:
                 return worker.close()
-            begun = time.monotonic()
+            worker.cpu_seconds = 0.0
             digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
             noticed_by = before[fault.name].by if fault.name in before else ""
-            verdict, by = worker.judge(fault, not arguments.narrow, noticed_by)
-            outcome = Outcome(fault.name, *digests, verdict, by, round(time.monotonic() - begun, 1))
+            if reach and reach.is_probed(fault):
+                verdict, by = worker.judge_reached(fault, reach, not arguments.narrow)
+            else:
+                verdict, by = worker.judge(fault, not (reach or arguments.narrow), noticed_by)
+            outcome = Outcome(fault.name, *digests, verdict, by, round(worker.cpu_seconds, 1))
             with lock, kept.open("a", encoding="utf-8") as file:
                 outcomes[fault.name] = outcome
                 file.write(json.dumps(asdict(outcome)) + "\n")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from tests.faults.catalogue import Fault, faults
@@ -30,46 +32,69 @@ _MOST_TESTS = 5  # files of tests for a slip
 
 
 def random_slips(root: Path, count: int, seed: int) -> list[Fault]:
-    """So many slips, the longer a file the more, each with the tests that are nearest to its file."""
+    """So many slips, from each package as its lines are many, each with the tests nearest to its file."""
     drawn = random.Random(seed)
-    files = sorted(root.glob("hta_widgets/**/*.py")) + sorted(root.glob("js/src/**/*.ts*"))
     nearest = _Nearest(root)
-    found: list[Fault] = []
-    # a line of code is as likely as any other, wherever it stands
-    weights = [path.stat().st_size for path in files]
-    for _ in range(50 * count):
-        if len(found) == count:
-            break
-        path = drawn.choices(files, weights)[0]
-        name = str(path.relative_to(root))
-        tests = nearest.to(name)
-        text = path.read_text(encoding="utf-8")
-        slips = list(_in_python(text) if name.endswith(".py") else _in_front_end(text))
-        if not slips or not tests:
-            continue
-        begin, end, new = drawn.choice(slips)
-        old, changed = _unique(text, begin, end, new)
-        slug = f"{name}:{text.count(chr(10), 0, begin) + 1}"
-        if old and all(slug != one.slug for one in found):
-            found.append(Fault("random", slug, name, old, changed, tests))
-    return found
+    read = cache(lambda name: (root / name).read_text(encoding="utf-8"))
+    places = cache(lambda name: _places(name, read(name)))
+    found: dict[str, Fault] = {}
+    for files, share in _shares(root, count):
+        lines = [read(name).count("\n") for name in files]
+        there = len(found)
+        for _ in range(1000 * share):
+            if len(found) - there == share:
+                break
+            (name,) = drawn.choices(files, lines)
+            slip = drawn.choice(places(name))() if places(name) else None
+            old, new = _unique(read(name), *slip) if slip else ("", "")
+            if slip and old:
+                slug = f"{name}:{read(name).count(chr(10), 0, slip[0]) + 1}"
+                found.setdefault(slug, Fault("random", slug, name, old, new, nearest.to(name)))
+    slips = list(found.values())
+    drawn.shuffle(slips)  # what is judged so far is drawn from everywhere
+    return slips
 
 
-def _in_python(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where a slip may be made, and what would stand there."""
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line.encode()))
-    data = text.encode()
+def _shares(root: Path, count: int) -> Iterator[tuple[list[str], int]]:
+    """The files of each folder, and how many slips are theirs; they add up to `count`."""
+    folders: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(root.glob("hta_widgets/**/*.py")) + sorted(root.glob("js/src/**/*.ts*")):
+        folders[str(path.parent.relative_to(root))].append(str(path.relative_to(root)))
+    lines = {
+        folder: sum((root / name).read_text(encoding="utf-8").count("\n") for name in files)
+        for folder, files in folders.items()
+    }
+    so_far, given = 0, 0
+    for folder, files in folders.items():
+        so_far += lines[folder]
+        share = round(count * so_far / sum(lines.values())) - given
+        given += share
+        yield files, share
+
+
+_Slip = tuple[int, int, str]
+"""From where to where a text is replaced, and by what."""
+
+
+def _places(name: str, text: str) -> list[Callable[[], _Slip | None]]:
+    """Where a slip may be made, each with the slip, if it offers one."""
+    if name.endswith(".py"):
+        return [partial(_in_python, text, node) for node in _code_of(ast.parse(text))]
+    return [partial(tuple, slip) for slip in _in_front_end(text)]
+
+
+def _in_python(text: str, node: ast.expr) -> _Slip | None:
+    new = _slip_of(node)
+    if new is None:
+        return None
+    lines = text.splitlines(keepends=True)
 
     def place(line: int, column: int) -> int:
-        return len(data[: starts[line - 1] + column].decode())
+        return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
 
-    for node in _code_of(ast.parse(text)):
-        for new in _slips_of(node):
-            begin = place(node.lineno, node.col_offset)
-            end = place(node.end_lineno or node.lineno, node.end_col_offset or 0)
-            yield begin, end, f"({ast.unparse(new)})" if "\n" in text[begin:end] else ast.unparse(new)
+    begin = place(node.lineno, node.col_offset)
+    end = place(node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return begin, end, f"({ast.unparse(new)})" if "\n" in text[begin:end] else ast.unparse(new)
 
 
 def _code_of(tree: ast.AST) -> Iterator[ast.expr]:
@@ -84,6 +109,8 @@ def _code_of(tree: ast.AST) -> Iterator[ast.expr]:
             for inner in child.body:
                 yield from _code_of(ast.Module([inner], []))
             continue
+        if isinstance(child, ast.keyword) and child.arg == "strict":
+            continue  # of zip: an assertion
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
         if isinstance(child, ast.expr):
@@ -91,29 +118,30 @@ def _code_of(tree: ast.AST) -> Iterator[ast.expr]:
         yield from _code_of(child)
 
 
-def _slips_of(node: ast.expr) -> Iterator[ast.expr]:
+def _slip_of(node: ast.expr) -> ast.expr | None:
     new = copy.deepcopy(node)
     if isinstance(new, ast.Compare) and len(new.ops) == 1:
         new.ops = [_COMPARISONS[type(new.ops[0])]()]
-        yield new
-    elif isinstance(new, ast.BinOp) and type(new.op) in _SUMS and not _is_text(new):
+        return new
+    if isinstance(new, ast.BinOp) and type(new.op) in _SUMS and not _is_text(new):
         new.op = _SUMS[type(new.op)]()
-        yield new
-    elif isinstance(new, ast.BoolOp):
+        return new
+    if isinstance(new, ast.BoolOp):
         new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-        yield new
-    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
-        yield new.operand
-    elif isinstance(new, ast.Constant) and type(new.value) is int:
-        yield ast.Constant(new.value + 1)
-    elif isinstance(new, ast.Constant) and type(new.value) is bool:
-        yield ast.Constant(not new.value)
-    elif isinstance(new, ast.Call) and isinstance(new.func, ast.Name) and new.func.id in _CALLS:
+        return new
+    if isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
+        return new.operand
+    if isinstance(new, ast.Constant) and type(new.value) is int:
+        return ast.Constant(new.value + 1)
+    if isinstance(new, ast.Constant) and type(new.value) is bool:
+        return ast.Constant(not new.value)
+    if isinstance(new, ast.Call) and isinstance(new.func, ast.Name) and new.func.id in _CALLS:
         new.func.id = _CALLS[new.func.id]
-        yield new
-    elif isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute) and new.func.attr in _CALLS:
+        return new
+    if isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute) and new.func.attr in _CALLS:
         new.func.attr = _CALLS[new.func.attr]
-        yield new
+        return new
+    return None
 
 
 def _is_text(node: ast.BinOp) -> bool:
@@ -142,36 +170,75 @@ def _unique(text: str, begin: int, end: int, new: str) -> tuple[str, str]:
 
 
 class _Nearest:
-    """Which tests are nearest to a file: those of its known faults, then those that import it."""
+    """Tests nearest to a file: of its known faults, named after it, that import it, of its folder."""
 
     def __init__(self, root: Path) -> None:
         self._known: dict[str, dict[str, None]] = defaultdict(dict)
-        self._of_folder: dict[str, dict[str, None]] = defaultdict(dict)
         for fault in faults():
             for test in fault.files_of_tests:
                 self._known[fault.file][test] = None
-                self._of_folder[str(Path(fault.file).parent)][test] = None
-        self._texts = {
-            str(path.relative_to(root)): path.read_text(encoding="utf-8")
-            for pattern in ("tests/**/test_*.py", "js/test/*.test.ts*")
-            for path in sorted(root.glob(pattern))
-            if "browser" not in path.parts
-        }
+                self._known[str(Path(fault.file).parent)][test] = None
+        self._users: dict[str, set[str]] = defaultdict(set)
+        self._imports: dict[str, int] = {}
+        patterns = "hta_widgets/**/*.py", "tests/**/test_*.py", "js/src/**/*.ts*", "js/test/**/*.test.ts*"
+        for path in (path for pattern in patterns for path in sorted(root.glob(pattern))):
+            if "browser" not in path.parts:
+                used = {one for one in _imported(path, root) if one.is_file()}
+                name = str(path.relative_to(root))
+                self._imports[name] = len(used)
+                for one in used:
+                    self._users[str(one.relative_to(root))].add(name)
 
     def to(self, file: str) -> tuple[str, ...]:
-        path = Path(file)
-        if file.startswith("js/"):
-            named = rf"/{re.escape(path.stem)}(\.tsx?)?\""
-        else:
-            module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            folder, _, last = module.rpartition(".")
-            named = rf"{re.escape(module)}\b|from {re.escape(folder)} import .*\b{re.escape(last)}\b"
-        language = "js/" if file.startswith("js/") else "tests/"
-        tests = [*self._known.get(file, ())]
-        tests += [
-            name
-            for name, text in self._texts.items()
-            if name.startswith(language) and re.search(named, text) and name not in tests
+        stem, language = Path(file).stem.strip("_"), "js/" if file.startswith("js/") else "tests/"
+        direct = self._users[file]
+        there = self._known.get(str(Path(file).parent), ())
+        tests = [
+            *self._known.get(file, ()),
+            *(test for test in self._imports if Path(test).name.startswith(f"test_{stem}.")),
+            *self._focused(direct),
+            *self._focused(self._users_of(direct) & set(there)),
+            *there,
+            *(test for users in self._further(direct) for test in self._focused(users)),
         ]
-        tests += [test for test in self._of_folder.get(str(path.parent), ()) if test not in tests]
-        return tuple(test for test in tests if test.startswith(language))[:_MOST_TESTS]
+        tests = [test for test in dict.fromkeys(tests) if _is_test(test, language)]
+        return tuple(tests[:_MOST_TESTS])
+
+    def _further(self, files: set[str]) -> Iterator[set[str]]:
+        """Users of users, and theirs."""
+        seen: set[str] = set()
+        while files := self._users_of(files) - seen:
+            seen |= files
+            yield files
+
+    def _users_of(self, files: set[str]) -> set[str]:
+        return {user for one in files for user in self._users[one]}
+
+    def _focused(self, tests: set[str]) -> list[str]:
+        """Those that import least besides come first."""
+        return sorted(tests, key=lambda test: (self._imports[test], test))
+
+
+def _is_test(file: str, language: str) -> bool:
+    name = Path(file).name
+    return file.startswith(language) and (name.startswith("test_") or ".test." in name)
+
+
+def _imported(path: Path, root: Path) -> Iterator[Path]:
+    """The files of modules that a file imports."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        for found in re.finditer(r"from \"(\.[^\"]*)\"", text):
+            there = path.parent / found[1]
+            yield from (Path(os.path.normpath(f"{there}{suffix}")) for suffix in ("", ".ts", ".tsx"))
+        return
+    for found in re.finditer(r"^\s*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", text, re.M):
+        names = [words[0] for part in found[2].strip("()").split(",") if (words := part.split())]
+        if found[1]:
+            yield _file_of(root, found[1])
+        yield from (_file_of(root, f"{found[1]}.{name}" if found[1] else name) for name in names)
+
+
+def _file_of(root: Path, module: str) -> Path:
+    path = root / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

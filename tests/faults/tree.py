@@ -13,7 +13,7 @@ from tests.faults.catalogue import Fault
 from tests.support import ROOT
 
 # Not tracked, and needed by tests: they are linked, not copied.
-LINKED = (".hta", "js/node_modules", "hta_widgets/widgets/static")
+LINKED = (".hta", "js/node_modules", "hta_widgets/widgets/static", "hta_widgets/jit/portable_code")
 
 
 class Tree:

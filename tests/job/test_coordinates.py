@@ -75,7 +75,7 @@ def test_slowdown_names_the_place_of_a_slow_rank(tmp_path):
     frame = slowdown(replace(JOBS["three"], paces={5: Pace(1.5)}).open(tmp_path))
     assert culprits(frame) == [("rank", "5", "same kernels slower")]
     assert places(frame)["5"] == "stage 1, replica 0, tensor rank 1"
-    assert job_row(frame)["evidence"].startswith("rank 5 (stage 1, replica 0, tensor rank 1), whose repair")
+    assert job_row(frame)["evidence"].startswith("rank 5 (stage 1, replica 0, tensor rank 1). Its repair")
     counts = frame["scope"].value_counts()
     assert [counts.get(scope, 0) for scope in ("stage", "replica", "tensor", "context")] == [2, 2, 2, 0]
 
@@ -87,13 +87,13 @@ def test_ranks_of_a_tensor_group_are_no_stages(tmp_path):
     assert culprits(frame) == [("tensor", "3", "more work")]
     assert not frame["scope"].isin(("stage", "context")).any()
     assert places(frame)["7"] == "replica 1, tensor rank 3"
-    assert "tensor rank 3 (ranks 3, 7, 11, 15), whose repair" in job_row(frame)["evidence"]
+    assert "tensor rank 3 (ranks 3, 7, 11, 15). Its repair" in job_row(frame)["evidence"]
 
 
 def test_ranks_without_a_pipeline_are_told_by_their_numbers(tmp_path):
     frame = slowdown(replace(JOBS["hybrid"], paces={2: Pace(1.5)}).open(tmp_path))
     assert set(places(frame).values()) == {""}
-    assert job_row(frame)["evidence"].startswith("rank 2, whose repair")
+    assert job_row(frame)["evidence"].startswith("rank 2. Its repair")
     assert not frame["scope"].eq("stage").any()
 
 

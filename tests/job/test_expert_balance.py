@@ -60,7 +60,7 @@ def test_loads_are_those_that_were_simulated(name, tmp_path):
 
 SAYS = {
     "even": ("gets 1.00 times the mean", "the experts are balanced"),
-    "one is full": ("gets 1.60 times the mean", "(mostly rank 1)", "equal loads would save a group at most"),
+    "one is full": ("gets 1.60 times the mean", "(mostly rank 1)", "Equal loads would save a group at most"),
     "two groups": ("(mostly ranks 1, 2, each in its group)",),
     "in turn": ("gets 1.60 times the mean", "(not mostly the same rank)"),
 }

@@ -135,7 +135,7 @@ def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name, tmp_path):
     assert frame["ideal_bubble_pct"].to_numpy() == pytest.approx(100 * (1 - work / equal), rel=2e-3)
     assert (frame["bubble_pct"] >= frame["ideal_bubble_pct"]).all()
     assert frame["imbalance_pct"].abs().max() < 0.1
-    assert "equal stages" not in ANALYSES["pipeline"].sentence(frame)
+    assert "Equal stages" not in ANALYSES["pipeline"].sentence(frame)
 
 
 @pytest.mark.parametrize("stage", range(4))
@@ -159,7 +159,7 @@ def test_unequal_stages(schedule, stage, tmp_path):
 
 def test_a_little_unequal_is_not_told(tmp_path):
     job = ParallelJob(pipeline=4, microbatches=8, paces={1: Pace(1.008)}, steps=1)
-    assert "equal stages" not in ANALYSES["pipeline"].sentence(pipeline(job.open(tmp_path)))
+    assert "Equal stages" not in ANALYSES["pipeline"].sentence(pipeline(job.open(tmp_path)))
 
 
 def test_collectives_of_a_stage_are_in_its_passes(tmp_path):

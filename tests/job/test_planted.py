@@ -54,7 +54,7 @@ NOBODY = {
 
 SAYS = {
     "data_parallel_slow_rank_2": (
-        "less if no rank were slow. Same kernels slower: rank 2, whose repair wins",
+        "less. Same kernels slower: rank 2. Its repair wins",
         True,
     ),
     "equal_ranks_4": ("No straggler: a step takes hardly longer than with all", False),

@@ -94,8 +94,8 @@ def test_others(name, tmp_path):
 def test_full_experts_are_told_by_their_tokens(tmp_path):
     job = PLANTED["full experts"][0]
     frame = slowdown(job.open(tmp_path))
-    assert "experts get 2.00 times the mean of tokens" in job_row(frame)["evidence"]
-    assert "experts get 2.00 times" in ANALYSES["slowdown"].sentence(frame)
+    assert "Experts get 2.00 times the mean of tokens" in job_row(frame)["evidence"]
+    assert "Experts get 2.00 times" in ANALYSES["slowdown"].sentence(frame)
 
 
 def test_slow_experts_with_as_many_tokens_are_slow(tmp_path):

@@ -104,5 +104,5 @@ def test_untrusted_ranks_have_no_rows_and_alone_raise(tmp_path):
     events, _ = steps_of(kernel_ns=300_000)
     trace = job(tmp_path, only_a_script(), events)
     assert analysis.marginal_savings(trace, [edits.kernels(2.0)])["rank"].tolist() == [1]
-    with pytest.raises(MissingDataError, match="nothing is recorded on the host"):
+    with pytest.raises(MissingDataError, match="on the host, where nothing is recorded"):
         analysis.marginal_savings(trace, [edits.kernels(2.0)], Scope(ranks=(0,)))

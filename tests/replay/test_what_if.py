@@ -155,7 +155,7 @@ def test_a_device_as_far_behind_as_recorded_leaves_the_clock_to_the_host(tmp_pat
 
 def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     trace = job(tmp_path, only_a_script())
-    with pytest.raises(MissingDataError, match="nothing is recorded on the host") as raised:
+    with pytest.raises(MissingDataError, match="on the host, where nothing is recorded") as raised:
         analysis.what_if(trace, [])
     assert "ProfilerActivity.CUDA" in raised.value.remedy
     assert raised.value.detail.startswith("for 100 % of its time")
@@ -167,16 +167,16 @@ def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     [
         (
             [("cpu_op", "aten::ones", 1, 701), ("cpu_op", "aten::empty", 1, 700)],
-            "for 69.9 % of its time the host that decides it is in one call (aten::empty). For 30.0 % of it "
-            "nothing is recorded",
+            "for 69.9 % of the time the critical path is in one call of the host (aten::empty). For "
+            "30.0 % of it nothing is recorded",
         ),
         (
             [("user_annotation", "clear_cache", 1, 998)],
-            "for 99.7 % of its time the host that decides it is in one call (clear_cache)",
+            "for 99.7 % of the time the critical path is in one call of the host (clear_cache)",
         ),
         (  # a region around a call is no call
             [("user_annotation", "train", 1, 998), ("cpu_op", "aten::empty", 2, 300)],
-            "for 70.2 % of its time nothing is recorded on the host that decides it",
+            "for 70.2 % of the time the critical path is on the host, where nothing is recorded",
         ),
         ([("cpu_op", "aten::ones", 1, 495), ("cpu_op", "aten::empty", 500, 990)], ""),
     ],

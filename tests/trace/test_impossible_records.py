@@ -260,6 +260,36 @@ def test_kernels_of_no_length_are_normal_in_whole_microseconds_only(tmp_path: Pa
     assert marks_of(opened(tmp_path, with_zero(0.25)).rank(0)) == {"no_time": 1}
 
 
+def test_kernels_that_all_take_no_time_have_none(tmp_path: Path) -> None:
+    events = program()
+    for event in kernels_of(events):
+        event["dur"] = 0
+    assert marks_of(opened(tmp_path, events).rank(0)) == {"no_time": STEPS * KERNELS}
+
+
+@pytest.mark.parametrize(("which", "again"), [("all", 1.0), ("every tenth kernel", 0.0), ("none", 0.0)])
+def test_events_that_the_file_holds_twice_count_once(tmp_path: Path, which: str, again: float) -> None:
+    events = program(steps=20)
+    twice = {"all": events, "every tenth kernel": kernels_of(events)[::10], "none": []}[which]
+    trace = opened(tmp_path, [*events, *map(dict, twice)])
+    assert trace.rank(0).n == len(events)
+    health = trace.health.set_index("check")
+    assert ("repeated" in health.index) is bool(twice)
+    if twice:
+        assert health.loc["repeated", "count"] == len(twice)
+    assert not len(
+        opened(tmp_path, [*events, *map(dict, twice)], repair=False).health.query("check == 'repeated'")
+    )
+
+
+def test_kernels_of_one_graph_are_no_repeats(tmp_path: Path) -> None:
+    """They have one name and one id, and run one after the other."""
+    events = program()
+    for event in kernels_of(events):
+        event["args"]["correlation"] = 1 + (event["args"]["correlation"] - 1) // KERNELS * KERNELS
+    assert opened(tmp_path, events).rank(0).device_events == STEPS * KERNELS
+
+
 def test_host_records_without_a_time_are_no_events_in_time(tmp_path: Path) -> None:
     events = program()
     half = len(events) // 2

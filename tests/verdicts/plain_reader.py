@@ -55,7 +55,12 @@ class Event:
             return "copying"
         if self.category not in KERNELS or self.name in MTIA_WAITS:
             return ""
-        return "communicating" if COMMUNICATION.search(self.name) else "computing"
+        return "communicating" if _communicates(self.name) else "computing"
+
+
+@cache
+def _communicates(name: str) -> bool:
+    return COMMUNICATION.search(name) is not None
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ _CODE = re.compile(
 )
 _NAMED = re.compile(
     r"\b(?:rtx|gtx) \d+|\d+ bits\b|"
-    r"\b(?:ranks?|steps?|streams?|stages?|groups?|iterations?|devices?|processes)"
+    r"\b(?:ranks?|steps?|streams?|stages?|groups?|iterations?|devices?|processes|threads?)"
     r"(?: \d+(?:(?:,| and| to|-) ?\d+)*)+"
 )
-_NUMBER = re.compile(r"(?<![\w.,])[-+\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?(?!\w)")
+_NUMBER = re.compile(r"(?<![\w.,#\N{HORIZONTAL ELLIPSIS}])[-+\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?(?!\w)")
 
 
 def house_words(text: str) -> list[str]:

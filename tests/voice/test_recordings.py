@@ -18,6 +18,7 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.story import Story, story
 from hta_widgets.errors import MissingDataError, TraceFormatError
+from tests.analysis.test_registry import speaks
 from tests.claims.recordings import EXAMPLES, SHARED, path_of
 from tests.voice.plain import MOST_NUMBERS, MOST_WORDS, house_words, numbers, sentences, words
 
@@ -54,7 +55,9 @@ def of_panels(trace: Trace) -> Iterator[tuple[str, str]]:
     """The sentence of each panel, or why it has none."""
     for kind, analysis in ANALYSES.items():
         try:
-            yield f"panel.{kind}", analysis.sentence(analysis.answer(trace))
+            said = analysis.sentence(analysis.answer(trace))
+            speaks(said)
+            yield f"panel.{kind}", said
         except MissingDataError as missing:
             yield f"panel.{kind}", str(missing)
 

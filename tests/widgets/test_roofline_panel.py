@@ -49,7 +49,7 @@ def test_it_knows_the_devices_and_where_their_peaks_are_from(trace: Trace) -> No
 def test_what_has_no_formula_is_one_line(trace: Trace) -> None:
     (note,) = notes_on(trace, "roofline", Scope(), analysis.roofline(trace))
     assert note == {
-        "text": "20.0 % of device time has no formula: 20.0 % is of operators without one.",
+        "text": "20.0 % of device time has no formula: it is of operators without one.",
         "kind": "formula_coverage",
     }
 

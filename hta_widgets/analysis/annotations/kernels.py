@@ -142,7 +142,7 @@ def annotation_totals(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of an `annotation_totals` frame in one sentence."""
+    """The answer of an `annotation_totals` frame in words."""
     if frame.empty:
         return "No device work belongs to the selection."
     whole = int(frame["sum_ns"].sum())
@@ -153,7 +153,7 @@ def sentence(frame: pd.DataFrame) -> str:
     first = str(inside.idxmax())
     return (
         f"{percent(100.0 * inside.sum() / max(whole, 1))} of {duration(whole)} of device work belongs to "
-        f"annotated regions, most of it to {first}: {duration(inside[first])}."
+        f"annotated regions. The largest part, {duration(inside[first])}, belongs to {first}."
     )
 
 

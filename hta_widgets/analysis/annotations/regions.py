@@ -124,15 +124,16 @@ def annotation_moments(trace: Trace, scope: Scope | None = None, side: Side = "g
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a user annotation frame in one sentence."""
+    """The answer of a user annotation frame in words."""
     if frame.empty:
         return "No annotated region belongs to the selection."
     per_name = frame.groupby("name", as_index=False)[["sum_ns", "count"]].sum()
     first = per_name.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     count = int(first["count"])
+    each = f" A run takes {duration(first['sum_ns'] / count)} on average." if count > 1 else ""
     return (
         f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} in "
-        f"{counted(count, 'run')}, {duration(first['sum_ns'] / count)} each on average."
+        f"{counted(count, 'run')}.{each}"
     )
 
 

@@ -106,22 +106,23 @@ def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool =
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `call_stacks` in one sentence."""
+    """The answer of `call_stacks` in words."""
     if frame.empty or not frame["host_self_ns"].sum():
         return "No host call lies in the selection."
     by_name = frame.groupby("name", sort=True)["host_self_ns"].sum()
     name, own = by_name.idxmax(), int(by_name.max())
     share = 100.0 * own / int(frame["host_self_ns"].sum())
     name = name or "a call without a name"
-    text = f"Most host time goes to {name} itself: {duration(own)}, {percent(share)} of all calls"
+    of_all = f"{percent(share)} of the time of all calls"
+    text = f"The most host time goes to {name} itself: {duration(own)}, {of_all}."
     launching = frame[frame["device_ns"] > 0]
     if launching.empty:
-        return text + "; no call launches device work."
+        return f"{text} No call launches device work."
     leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(_callers(launching))]
     most = leaf.iloc[leaf["device_ns"].to_numpy().argmax()]
     launched = duration(most["device_ns"])
     last = brief(most["name"]) or "a call without a name"
-    return f"{text}; the path that launches most ends in {last}, {launched} of kernels."
+    return f"{text} The path that launches most kernel time, {launched}, ends in {last}."
 
 
 def _callers(frame: pd.DataFrame) -> pd.MultiIndex:

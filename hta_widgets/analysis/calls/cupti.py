@@ -96,7 +96,7 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `cupti_counters` in one sentence."""
+    """The answer of `cupti_counters` in words."""
     if frame.empty:
         return "No measured kernel lies in the selection."
     unpaired = int((frame["launch_event_id"] < 0).sum())
@@ -110,8 +110,8 @@ def sentence(frame: pd.DataFrame) -> str:
         return text + "."
     at = int(by_operator.to_numpy().argmax())
     most, share = by_operator.index[at], 100.0 * by_operator.iloc[at] / total
-    made = "it made" if len(frame) == 1 else "they made"
-    return f"{text}; {made} {flop_count(total)}, {percent(share)} of that in {most}."
+    made = "It made" if len(frame) == 1 else "They made"
+    return f"{text}. {made} {flop_count(total)}, {percent(share)} of that in {most}."
 
 
 def _in_category(rank_trace: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ from hta_widgets.analysis.calls.call_stacks import HOST_TIME, KERNEL_TIME, call_
 from hta_widgets.analysis.calls.stacks import PREFIX
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.sums import exact_sums
-from hta_widgets.charts.spec import Flame
+from hta_widgets.charts.spec import Treemap
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.scope import Scope
@@ -66,20 +66,22 @@ def _names_modules(rank: RankTrace) -> bool:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `module_stacks` in one sentence."""
+    """The answer of `module_stacks` in words."""
     if frame.empty or not frame["host_self_ns"].sum():
         return "No host call lies in the selection."
     modules = frame[frame["name"] != OUTSIDE]
     own = modules.groupby("name", sort=True)["host_self_ns"].sum()
     share = 100.0 * own.max() / int(frame["host_self_ns"].sum())
-    longest = f"{brief(str(own.idxmax()))}: {duration(own.max())}, {percent(share)} of all"
-    text = f"Most host time of a module alone goes to {longest}"
+    text = (
+        f"Of all modules, {brief(str(own.idxmax()))} itself takes the most host time: {duration(own.max())}, "
+        f"{percent(share)} of the time of all calls."
+    )
     if not modules["device_ns"].any():
-        return text + "; no module launches device work."
+        return f"{text} No module launches device work."
     top = frame[frame["depth"] == 0]
     inside = int(top.loc[top["name"] != OUTSIDE, "device_ns"].sum())
     return (
-        f"{text}; modules launch {percent(100.0 * inside / int(top['device_ns'].sum()))} of the device work."
+        f"{text} Modules launch {percent(100.0 * inside / int(top['device_ns'].sum()))} of the device work."
     )
 
 
@@ -141,6 +143,7 @@ ANALYSIS = Analysis(
     title="Which modules of the model the time goes to",
     function=module_stacks,
     sentence=sentence,
-    chart=Flame("node", "parent_node", "name", (KERNEL_TIME, HOST_TIME)),
+    chart=Treemap("node", "parent_node", "name", (KERNEL_TIME, HOST_TIME), prefix=PREFIX, rest=OUTSIDE),
     requires=("nn.Module frames",),
+    ignores=("names",),
 )

@@ -119,14 +119,14 @@ def _subtract(called: Int64, parent: npt.NDArray[np.int32], start: Int64, end: I
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `op_counts` in one sentence: the operation with most exclusive time."""
+    """The answer of `op_counts` in words: the operation with most exclusive time."""
     if frame.empty:
         return "Nothing ran."
     top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
     share = 100 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
     return (
-        f"{counted(int(frame['count'].sum()), 'run')} of {counted(frame['name'].nunique(), 'operation')}; "
-        f"{brief(top['name'])} took the most time of its own: {percent(share)} in "
+        f"{counted(frame['name'].nunique(), 'operation')} ran {counted(int(frame['count'].sum()), 'time')}. "
+        f"The most time went to {brief(top['name'])} itself: {percent(share)} in "
         f"{counted(int(top['count']), 'run')}."
     )
 

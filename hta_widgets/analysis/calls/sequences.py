@@ -152,26 +152,22 @@ def sequence_instances(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `kernel_sequences` in one sentence."""
+    """The answer of `kernel_sequences` in words."""
     if frame.empty:
         return "No such operator launches that many kernels in the selection."
     patterns = frame.groupby("pattern", sort=True)[["count", "device_ns"]].sum()
-    patterns["length"] = frame.groupby("pattern", sort=True)["length"].first()
     most = patterns.iloc[int(patterns["count"].to_numpy().argmax())]
     costly = patterns.iloc[int(patterns["device_ns"].to_numpy().argmax())]
     calls = int(patterns["count"].sum())
     launch = f"{counted(calls, 'call')} {'launches' if calls == 1 else 'launch'}"
     if len(patterns) == 1:
-        return (
-            f"{launch} one sequence (length {most['length']}), which takes {duration(most['device_ns'])} "
-            "in all."
-        )
-    return (
-        f"{launch} {len(patterns):,} distinct sequences; "
-        f"the most frequent (length {most['length']}) occurs {counted(most['count'], 'time')} and takes "
-        f"{duration(most['device_ns'])}, the costliest (length "
-        f"{costly['length']}) takes {duration(costly['device_ns'])} in {counted(costly['count'], 'call')}."
-    )
+        return f"{launch} one and the same sequence, which takes {duration(most['device_ns'])} in all."
+    text = f"{launch} {len(patterns):,} distinct sequences. The most frequent"
+    frequent = f"occurs {counted(most['count'], 'time')} and takes {duration(most['device_ns'])}."
+    if most.name == costly.name:
+        return f"{text} is also the costliest: it {frequent}"
+    costliest = f"{duration(costly['device_ns'])} in {counted(costly['count'], 'call')}"
+    return f"{text} {frequent} The costliest takes {costliest}."
 
 
 def _instances(

@@ -152,7 +152,7 @@ def fit(size: Float64, time: Float64) -> Fit:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `alpha_beta` in one sentence."""
+    """The answer of `alpha_beta` in words."""
     if frame.empty:
         return "No collective of a known size lies in the selection."
     fits = frame[frame["why"] == ""]
@@ -162,9 +162,10 @@ def sentence(frame: pd.DataFrame) -> str:
     most = fits.iloc[0]
     waiting = "" if most["bandwidth_is"] == "exact" else ", with waiting for ranks that were not recorded"
     return (
-        f"{most['collective']} among {most['group_size']} ranks takes {duration(most['alpha_ns'])} and "
-        f"its bytes at {bandwidth(most['beta_gbps'])} (bus){waiting}: {byte_size(most['half_bytes'])} reach "
-        f"half of that; the fit is off by {percent(most['error_pct'])}."
+        f"The latency of {most['collective']} among {most['group_size']} ranks is "
+        f"{duration(most['alpha_ns'])}{waiting}. Large messages reach {bandwidth(most['beta_gbps'])} (bus), "
+        f"those of {byte_size(most['half_bytes'])} half of that. The fit is off by "
+        f"{percent(most['error_pct'])}."
     )
 
 

@@ -274,15 +274,17 @@ def _nullable(values: Int64) -> pd.arrays.IntegerArray:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `collectives` in one sentence."""
+    """The answer of `collectives` in words."""
     if frame.empty:
         return "No collective lies in the selection."
     by_name = frame.groupby("collective", sort=True)["dur_ns"].agg(["size", "sum"])
     most = by_name.sort_values("sum", ascending=False, kind="stable").iloc[0]
-    return (
-        f"{counted(len(frame), 'communication kernel')} took {duration(frame['dur_ns'].sum())}, most of it "
-        f"{most.name or 'unnamed'}: {duration(most['sum'])} in {counted(most['size'], 'kernel')}."
-    )
+    name = most.name or "unnamed"
+    text = f"{counted(len(frame), 'communication kernel')} took {duration(frame['dur_ns'].sum())}"
+    if len(by_name) == 1:
+        return f"{text}, all of it {name}."
+    largest = f"{duration(most['sum'])} in {counted(most['size'], 'kernel')}"
+    return f"{text}. The largest part is {name}: {largest}."
 
 
 ANALYSIS = Analysis(

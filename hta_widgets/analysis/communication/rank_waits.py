@@ -59,7 +59,7 @@ def rank_waits(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `rank_waits` in one sentence."""
+    """The answer of `rank_waits` in words."""
     total = int(frame["wait_ns"].sum())
     if not total:
         return "No rank waits noticeably for another at the collectives."
@@ -71,8 +71,8 @@ def sentence(frame: pd.DataFrame) -> str:
     most, ranks = int(known.max()), frame["rank"].nunique()
     return (
         f"{counted(ranks, 'rank')} {'waits' if ranks == 1 else 'wait'} "
-        f"{duration(total)}; most of one rank for another is {duration(most)} "
-        f"({percent(100.0 * most / total)}), of rank {waiting} for rank {awaited}."
+        f"{duration(total)} in all. The largest part, {duration(most)} ({percent(100.0 * most / total)}), is "
+        f"rank {waiting} waiting for rank {awaited}."
     )
 
 

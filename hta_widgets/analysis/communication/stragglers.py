@@ -120,7 +120,7 @@ def _by_rank(each: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     if frame.empty:
         return "No collective of several ranks lies in the selection."
     total = frame.groupby("rank")[["counted", "last", "waited_ns", "blamed_ns", "unfollowed_ns"]].sum()
@@ -128,21 +128,18 @@ def sentence(frame: pd.DataFrame) -> str:
     if not waited:
         return f"None of {counted(len(total), 'rank')} waits noticeably for another at the collectives."
     iterations = frame["iteration"].nunique(dropna=False)
-    whole = (
-        f"{duration(waited)} that {counted(len(total), 'rank')} {'waits' if len(total) == 1 else 'wait'} in "
-        f"{counted(iterations, 'iteration')}"
-    )
+    span = f"{duration(waited)} in {counted(iterations, 'iteration')}"
     if 2 * int(total["unfollowed_ns"].sum()) > waited:
-        return f"For most of the {whole}, the rank that causes it is not known."
+        return f"Ranks wait {span}. For most of it, the rank that causes it is not known."
     culprits = total.loc[standing_out(frame)]
     if culprits.empty:
-        return f"No rank stands out as the cause of the {whole}."
+        return f"Ranks wait {span}. No rank stands out as the cause."
     part = percent(100.0 * int(culprits["blamed_ns"].sum()) / waited)
     if len(culprits) > 1:
         them = ranks_in_words(culprits.index.tolist())
-        return f"The others wait for {them}, which cause {part} of the {whole}."
+        return f"Ranks wait {span}. The others wait for {them}, which cause {part} of it."
     return (
-        f"The others wait for rank {culprits.index[0]}: it causes {part} of the {whole}, and arrives last at "
+        f"Ranks wait {span}. Rank {culprits.index[0]} causes {part} of it. It arrives last at "
         f"{culprits['last'].iloc[0]} of its {counted(culprits['counted'].iloc[0], 'uneven exchange')}."
     )
 

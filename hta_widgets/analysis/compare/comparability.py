@@ -62,7 +62,7 @@ def checked(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `comparability` in one sentence."""
+    """The answer of `comparability` in words."""
     worse = frame[frame["severity"] != "ok"].drop_duplicates("check")
     refused = worse[worse["severity"] == "refuse"]
     if len(refused):

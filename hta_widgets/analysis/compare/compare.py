@@ -133,7 +133,7 @@ def diff(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `diff` in one sentence."""
+    """The answer of `diff` in words."""
     if frame.empty:
         return "Nothing ran in the steps compared."
     lines, base = _number_of_lines(frame), frame["run"].iloc[0]

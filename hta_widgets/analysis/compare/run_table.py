@@ -100,7 +100,7 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `run_table` in one sentence."""
+    """The answer of `run_table` in words."""
     base = frame.iloc[0]
     text = f"A step of {base['run']} takes {duration(base['step_ns'])}"
     others = frame.iloc[1:]

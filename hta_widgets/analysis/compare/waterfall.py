@@ -113,7 +113,7 @@ def step_waterfall(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `step_waterfall` in one sentence: the greatest change of a step, and its main parts."""
+    """The answer of `step_waterfall` in words: the greatest change of a step, and its main parts."""
     base = frame["run"].iloc[0]
     top, verdict = greatest_change(frame)
     if top is None:

@@ -122,7 +122,7 @@ def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `bandwidth_summary` in one sentence."""
+    """The answer of `bandwidth_summary` in words."""
     frame = frame[frame["busy_ns"] > 0]
     if frame.empty:
         return "No memory is moved in the selection."
@@ -159,7 +159,7 @@ def _ratio(part: int, whole: int) -> float:
 
 
 def bandwidth_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `memory_bandwidth` in one sentence."""
+    """The answer of `memory_bandwidth` in words."""
     if frame.empty or not frame["gbps"].max() > 0:
         return "No memory is moved in the selection."
     fastest = frame.iloc[int(frame["gbps"].to_numpy().argmax())]

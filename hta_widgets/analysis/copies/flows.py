@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 BYTES_PER_S: Final = 1_000_000_000  # 1 GB/s; bandwidths are added as whole bytes per second, hence exactly
+_NO_BANDWIDTH: Final = (1 << 63) / BYTES_PER_S  # GB/s; nor is it NaN
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 
 # How vendors name copies: CUDA and ROCm's roctracer, rocprofiler, MTIA.
@@ -94,18 +95,21 @@ def _copies_of(rank_trace: RankTrace) -> _Copies:
     rows = np.flatnonzero(rank_trace.is_device & memory[rank_trace.event_class])
     event = rank_trace.event_id[rows]
     size, rate = np.full((2, len(rows)), NULL, np.int64)
+    gbps = np.full(len(rows), np.nan)
     if rank_trace.table.has("bytes"):
         size, length = rank_trace.table.ints("bytes")[event], rank_trace.dur[rows]
         known = (size > 0) & (length > 0)
-        rate[known] = np.rint(size[known] / length[known] * BYTES_PER_S)
+        gbps[known] = size[known] / length[known]
     if rank_trace.table.has("memory_bandwidth_gbps"):
         at, values = rank_trace.table.sparse("memory_bandwidth_gbps")
         place = np.minimum(np.searchsorted(at, event), max(0, len(at) - 1))
         recorded = (
             np.where(at[place] == event, values[place], np.nan) if len(at) else np.full(len(rows), np.nan)
         )
-        known = np.isfinite(recorded) & (recorded > 0)
-        rate[known] = np.rint(recorded[known] * BYTES_PER_S)
+        known = (recorded > 0) & (recorded < _NO_BANDWIDTH)
+        gbps[known] = recorded[known]
+    known = gbps < _NO_BANDWIDTH
+    rate[known] = np.rint(gbps[known] * BYTES_PER_S)
     return rows, size, rate
 
 

@@ -61,7 +61,7 @@ def critical_path_by_name(trace: Trace, scope: Scope | None = None, *, top: int 
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     if frame.empty:
         return "The selection holds no time."
     first = frame.iloc[0]

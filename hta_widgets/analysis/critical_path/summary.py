@@ -50,7 +50,7 @@ def critical_path_summary(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a critical path in one sentence."""
+    """The answer of a critical path in words."""
     if frame.empty:
         return "The selection holds no time."
     summary = critical_path_summary(frame)
@@ -59,10 +59,10 @@ def sentence(frame: pd.DataFrame) -> str:
     of_main = summary[summary["bound_by"] == main]
     name = critical_path_summary(frame, "name").groupby("name", sort=False)["dur_ns"].sum()
     most = of_main.iloc[int(of_main["share_pct"].to_numpy().argmax())]
-    spread = f"; on rank {most['rank']} most, {percent(most['share_pct'])}" if len(of_main) > 1 else ""
+    spread = f" On rank {most['rank']} it is most, {percent(most['share_pct'])}." if len(of_main) > 1 else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
     longest = f"{short_kernel_name(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
     return (
-        f"The path leads through {WORDS[main]} for {share} of {duration(total)}{spread}; "
-        f"longest through {longest}."
+        f"The path leads through {WORDS[main]} for {share} of {duration(total)}.{spread} "
+        f"The longest item on it is {longest}."
     )

@@ -88,7 +88,7 @@ def kernel_type_breakdown(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a kernel type breakdown in one sentence."""
+    """The answer of a kernel type breakdown in words."""
     busy = frame[frame["kernel_type"] != IDLE]
     if busy.empty:
         return "No device work runs in the selection."
@@ -97,8 +97,8 @@ def sentence(frame: pd.DataFrame) -> str:
     at_once = int(spent[[" + " in str(label) for label in spent.index]].sum())
     what = f"{most} at once" if " + " in most else f"{most} alone"
     return (
-        f"Of {duration(whole)} of busy time, {percent(100.0 * spent.max() / whole)} is {what}; "
-        f"different kinds of work overlap for {percent(100.0 * at_once / whole)}."
+        f"Of {duration(whole)} of busy time, {percent(100.0 * spent.max() / whole)} is {what}. "
+        f"Different kinds of work overlap for {percent(100.0 * at_once / whole)}."
     )
 
 

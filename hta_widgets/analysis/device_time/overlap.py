@@ -59,7 +59,7 @@ def comm_comp_overlap(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of an overlap frame in one sentence."""
+    """The answer of an overlap frame in words."""
     frame = frame[frame["communication_ns"] > 0]
     if frame.empty:
         return "No communication runs on the device in the selection."
@@ -67,14 +67,14 @@ def sentence(frame: pd.DataFrame) -> str:
         row = frame.iloc[0]
         return (
             f"Rank {row['rank']:.0f} hides {percent(row['overlap_pct'])} of its "
-            f"{duration(row['communication_ns'])} of communication behind compute; "
-            f"{duration(row['exposed_ns'])} stay exposed."
+            f"{duration(row['communication_ns'])} of communication behind compute. "
+            f"The other {duration(row['exposed_ns'])} are exposed."
         )
     total, hidden = frame["communication_ns"].sum(), frame["overlapped_ns"].sum()
     worst = frame.iloc[frame["exposed_ns"].to_numpy().argmax()]
     return (
-        f"{percent(100.0 * hidden / total)} of all communication hides behind compute; "
-        f"rank {worst['rank']:.0f} leaves most exposed, {duration(worst['exposed_ns'])} of "
+        f"{percent(100.0 * hidden / total)} of all communication hides behind compute. "
+        f"Rank {worst['rank']:.0f} leaves most exposed, {duration(worst['exposed_ns'])} of "
         f"{duration(worst['communication_ns'])}."
     )
 

@@ -13,7 +13,7 @@ from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS, guessed_steps, step_times
 from hta_widgets.analysis.idle.split import PARTS, SERIES, split
 from hta_widgets.charts.spec import Stack
-from hta_widgets.formatting import capitalised, counted, decapitalised, duration, percent
+from hta_widgets.formatting import capitalised, decapitalised, duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _more(part: str, change: int) -> str:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence: which step differs most from the median, on which rank, and why."""
+    """The answer in words: which step differs most from the median, on which rank, and why."""
     if frame.empty:
         return "No step with device work lies in the selection."
     if frame["known"].eq("guessed").all():
@@ -158,18 +158,12 @@ def sentence(frame: pd.DataFrame) -> str:
         place += f" on rank {row['rank']}"
     if change < _ALIKE * median:
         return (
-            f"All {_steps_of(compared)} take about {duration(median)}; the longest, {place}, "
-            f"takes {percent(100.0 * change / median)} more than the median{_other_rank(frame, compared)}."
+            f"All steps take about {duration(median)}. The longest, {place}, "
+            f"takes {percent(100.0 * change / median)} more than the median.{_other_rank(frame, compared)}"
         )
     changes = _changes(frame, compared).iloc[longest].to_dict()
     cause = cause_of_change({str(part): int(change) for part, change in changes.items()})
-    return f"{capitalised(place)} is {duration(change)} longer than the median step: {decapitalised(cause)}"
-
-
-def _steps_of(compared: pd.DataFrame) -> str:
-    """`5 steps`, or `5 steps on 4 ranks`."""
-    ranks = compared["rank"].nunique()
-    return counted(compared["iteration"].nunique(), "step") + (f" on {ranks} ranks" if ranks > 1 else "")
+    return f"{capitalised(place)} is {duration(change)} longer than the median step. {cause}"
 
 
 def _changes(frame: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
@@ -193,7 +187,7 @@ def _other_rank(frame: pd.DataFrame, compared: pd.DataFrame) -> str:
     at = int(unlike.to_numpy(np.float64).argmax())
     changes = (of_rank - of_rank.median()).iloc[at].round().astype("int64").to_dict()
     cause = decapitalised(cause_of_change({str(part): change for part, change in changes.items()}))
-    return f"; rank {of_rank.index[at]} differs most: {cause.rstrip('.')}"
+    return f" Rank {of_rank.index[at]} differs most: {cause}"
 
 
 ANALYSIS = Analysis(

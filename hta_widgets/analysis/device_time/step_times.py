@@ -127,7 +127,7 @@ def _starting(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     complete = frame[~frame["partial"]]
     if complete.empty:
         return "No complete step lies in the selection."
@@ -142,17 +142,21 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"The end of the only step is not recorded; its recorded work takes {longest}."
     complete = ended
     count = starting["iteration"].nunique()
-    aside = f", without {counted(count, 'iteration')} with start-up" if count else ""
+    aside = (
+        f" {counted(count, 'iteration')} with start-up {'is' if count == 1 else 'are'} left out."
+        if count
+        else ""
+    )
     median = duration(complete["dur_ns"].median())
     late = complete[complete["outlier"]]
     worst = complete.iloc[int(complete["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
-        return f"A step takes {median} at the median, at most {longest}{aside}; none is unusually long."
+        return f"A step takes {median} at the median, at most {longest}. None is unusually long.{aside}"
     count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
     return (
-        f"A step takes {median} at the median{aside}; {count:,} of {counted(whole, 'iteration')} "
-        f"{'is' if count == 1 else 'are'} unusually long, up to {longest}."
+        f"A step takes {median} at the median. {count:,} of {counted(whole, 'iteration')} "
+        f"{'is' if count == 1 else 'are'} unusually long. The longest step takes {longest}.{aside}"
     )
 
 

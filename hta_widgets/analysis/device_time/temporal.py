@@ -74,16 +74,17 @@ def temporal_breakdown(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a temporal breakdown in one sentence."""
+    """The answer of a temporal breakdown in words."""
     frame = frame[frame["window_ns"] > 0]
     if frame.empty:
         return "No device time lies in the selection."
     if len(frame) == 1:
         row = frame.iloc[0]
         return (
-            f"{place_of(row)} computes {percent(row['compute_pct'])} of {duration(row['window_ns'])}, "
-            f"waits for communication {percent(row['exposed_communication_pct'])}, only moves memory "
-            f"{percent(row['exposed_memory_pct'])} and is idle {percent(row['idle_pct'])}."
+            f"{place_of(row)} computes for {percent(row['compute_pct'])} of {duration(row['window_ns'])}. "
+            f"It is idle for {percent(row['idle_pct'])}. It waits for communication for "
+            f"{percent(row['exposed_communication_pct'])} and only moves memory for "
+            f"{percent(row['exposed_memory_pct'])}."
         )
     idle = frame["idle_pct"].to_numpy()
     most, least = frame.iloc[idle.argmax()], frame.iloc[idle.argmin()]
@@ -91,13 +92,13 @@ def sentence(frame: pd.DataFrame) -> str:
     if percent(most["idle_pct"]) == percent(least["idle_pct"]):
         all_of_them = "All ranks are" if "iteration" not in frame else "All iterations of all ranks are"
         return (
-            f"{all_of_them} idle equally, {percent(most['idle_pct'])} of the time; all together compute "
-            f"{percent(compute)} of it."
+            f"{all_of_them} idle equally, {percent(most['idle_pct'])} of the time. "
+            f"On average, they compute for {percent(compute)} of it."
         )
     return (
-        f"{place_of(most)} is idle most, {percent(most['idle_pct'])} of {duration(most['window_ns'])}; "
-        f"{place_of(least).lower()} least, {percent(least['idle_pct'])}; "
-        f"all together compute {percent(compute)} of the time."
+        f"{place_of(most)} is idle most, {percent(most['idle_pct'])} of {duration(most['window_ns'])}. "
+        f"{place_of(least)} is idle least, {percent(least['idle_pct'])}. "
+        f"On average, ranks compute for {percent(compute)} of the time."
     )
 
 

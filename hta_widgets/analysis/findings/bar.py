@@ -6,7 +6,7 @@ All parts have one denominator, the mean of the judged steps of the judged ranks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -60,12 +60,14 @@ class Whole:
         per_step: steps are marked.
         split: class -> its part, ns; adds up.
         device: what to call the device: "GPU", "NPU".
+        uneven: class -> what of its part ranks spend beyond the median one, ns: what late ones do longer.
     """
 
     ns: int
     per_step: bool
     split: Mapping[LostAs, int]
     device: str
+    uneven: Mapping[LostAs, int] = field(default_factory=dict)
 
 
 def whole_of_step(inputs: Inputs) -> Whole | None:
@@ -83,9 +85,12 @@ def whole_of_step(inputs: Inputs) -> Whole | None:
     per_step = bool(counts) and not inputs.open_ended
     steps = frame["rank"].map(counts).fillna(1).to_numpy(np.int64) if per_step else np.ones(len(frame))
     columns = ("window_ns", *_COLUMNS)
-    ns, *parts = (float((frame[column].to_numpy() / np.maximum(steps, 1)).mean()) for column in columns)
+    of_ranks = [frame[column].to_numpy() / np.maximum(steps, 1) for column in columns]
+    ns, *parts = (float(times.mean()) for times in of_ranks)
     split = whole_parts(dict(zip(_OF_DEVICES, parts, strict=True)), round(ns))
-    return Whole(round(ns), per_step, split, inputs.accelerator.word)
+    beyond = (times - np.minimum(times, np.quantile(times, 0.5, method="lower")) for times in of_ranks[1:])
+    uneven = {name: round(float(times.mean())) for name, times in zip(_OF_DEVICES, beyond, strict=True)}
+    return Whole(round(ns), per_step, split, inputs.accelerator.word, uneven)
 
 
 def _of_hosts(inputs: Inputs) -> Whole | None:
@@ -125,7 +130,8 @@ def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> 
         until = [round(whole.ns * min(pct, 100.0) / 100) for pct in found.saved_pct]
         for at, before, after in zip(together, [0, *until], until, strict=False):
             parts.append(_saving(rows[at], at, after - before))
-            _take(left, parts[-1].lost_as, parts[-1].ns)
+            among = change_of(rows[at]) == AMONG_RANKS
+            _take(left, parts[-1].lost_as, parts[-1].ns, whole.uneven if among else None)
         remain = whole.ns - (until[-1] if until else 0)
         if found.left:
             left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
@@ -196,8 +202,22 @@ def _saving(row: pd.Series, at: int, ns: int) -> Part:
     return Part(ns, form, class_of(row), at)
 
 
-def _take(left: dict[LostAs, int], lost_as: LostAs, ns: int) -> None:
-    """Take what is saved from its class, and what that does not hold from what else there is most of."""
-    for name in (*({lost_as} & left.keys()), *sorted(left, key=lambda name: -left[name])):
-        taken = min(ns, left[name])
-        left[name], ns = left[name] - taken, ns - taken
+def _take(
+    left: dict[LostAs, int], lost_as: LostAs, ns: int, uneven: Mapping[LostAs, int] | None = None
+) -> None:
+    """Take what is saved from its class, and what that does not hold from what else there is most of.
+
+    Of the repair of late ranks, what is `uneven` goes before.
+    """
+    for name in {lost_as} & left.keys():
+        ns -= _taken(left, name, ns)
+    for name, most in (uneven or {}).items():
+        ns -= _taken(left, name, min(ns, most))
+    for name in sorted(left, key=lambda name: -left[name]):
+        ns -= _taken(left, name, ns)
+
+
+def _taken(left: dict[LostAs, int], name: LostAs, ns: int) -> int:
+    taken = min(ns, left[name])
+    left[name] -= taken
+    return taken

@@ -54,9 +54,13 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
     short = set(of_rank.loc[of_rank["dur_ns"] < kinds.limit_ns, "iteration"])
     beyond = beyond_usual(inputs, rank, int(worst["iteration"]), short)
     every = comes_every(sorted(of_rank["iteration"].tolist()), sorted(short))
+    first_long = int(of_rank.loc[of_rank["dur_ns"] >= kinds.limit_ns, "iteration"].min())
+    at_once = max(short) < first_long
+    since = Claim("long_since", (first_long,), "steps", ranks=one, about=about)
     text = say(
         "Steps take two lengths{who}: {count} of {all} take some {long}, the others {short}. Beyond those, "
-        "that costs {lost}. Iteration {step} is the longest.{beyond}",
+        "that costs {lost}. {since}Iteration {step} is the longest.{beyond}",
+        since=say("All are long from iteration {step} on. ", step=since) if at_once else "",
         who=say(" on {rank}", rank=Claim("steps_of_two_lengths", one, "ranks")) if len(inputs.trace.ranks) > 1
         else "",
         count=Claim("long_steps", len(of_rank) - len(short), "count", ranks=one, about=about),
@@ -72,7 +76,7 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
         lost,
         share,
         text,
-        f"{regular}{beyond.advice}",
+        _slower_clocks(inputs) if at_once and beyond.same_kernels else f"{regular}{beyond.advice}",
         "step_times",
         Evidence(
             rank if len(inputs.trace.ranks) > 1 else None,
@@ -84,6 +88,12 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
         lost=inputs.when((rank,), lambda _: longer_in(inputs, rank, late["iteration"].tolist(), short)),
         explains=rank if len(inputs.trace.ranks) > 1 else None,
     )
+
+
+def _slower_clocks(inputs: Inputs) -> str:
+    """What to look at where the same kernels take longer from one step on."""
+    watch = f" ({inputs.accelerator.monitor})" if inputs.accelerator.monitor else ""
+    return f"Watch clocks, power, temperature and other work on the device{watch} as steps get longer."
 
 
 def _kinds(times: Int64) -> _Kinds | None:

@@ -158,7 +158,7 @@ def _headline(kinds: pd.Series[float]) -> str:
     first = _label(kinds.index[0])
     if kinds.iloc[0] >= 100.0 / 2 or len(kinds) == 1:
         return f"most of it is {first}"
-    return f"{first} take most" if first.endswith("s") else f"{first} takes most"
+    return f"{first} take most" if first.split(" in ")[0].endswith("s") else f"{first} takes most"
 
 
 def _of_roof(inputs: Inputs, ranks: list[int]) -> Said:

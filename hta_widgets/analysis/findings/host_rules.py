@@ -9,10 +9,11 @@ from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part, names_with_shares
-from hta_widgets.analysis.findings.host_time import hosts_of, longest_first
+from hta_widgets.analysis.findings.host_time import hosts_of, longest_first, time_of_thread
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
+from hta_widgets.analysis.findings.lost_device_rules import host_windows
+from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
 
@@ -80,8 +81,9 @@ def _operators(inputs: Inputs) -> Finding | None:
 
 
 def _loading(inputs: Inputs) -> Finding | None:
-    """Threads that are in the data loader."""
-    hosts = hosts_of(inputs)
+    """Threads that are in the data loader, also where the events of a device were lost."""
+    lost = {} if (hosts := hosts_of(inputs)) else host_windows(inputs)
+    hosts |= {rank: host for rank in lost if (host := inputs.of(rank, time_of_thread))}
     found = lost_in_part(hosts, "loading")
     if found is None:
         return None
@@ -120,15 +122,15 @@ def _outside(inputs: Inputs) -> Finding | None:
         places = []
     first = places[0][0] if places else ""
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
-    where = ". It lasts up to {longest} at a time"
+    where = ". The longest stretch is {longest}"
     short = host.parts["operators"] < _SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
     if short or 2 * host.long_ns < lost:
         where = (
-            ". It lasts up to {longest} at a time, between short operators, where Python and the profiler run"
+            ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )
         advice, places, mostly_there = f"Run {_FEWER} to do.", [], False
     elif places:
-        where = ". {places}. It lasts up to {longest} at a time"
+        where = ". {places}. The longest stretch is {longest}"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
     else:
         advice = (
@@ -204,7 +206,7 @@ RULES = (
     ),
     host_rule(
         topic="host_loading",
-        question=MAIN_QUESTION,
+        question=HOST_QUESTION,
         title="Time in the data loader",
         label="Data loader",
         cause="the data loader",
@@ -219,6 +221,7 @@ RULES = (
         question=MAIN_QUESTION,
         title="Time outside of operators",
         label="Outside of operators",
+        cause="time outside of operators",
         judge=_outside,
         general=True,
         wrong_if="The profiler's own time is most of it.",

@@ -69,7 +69,10 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     Missing data is named once with all the questions that it leaves open. A rule that fails costs its own
     answer, never the others.
     """
-    starting, earlier = start_up(inputs), earlier_work(inputs)
+    starting = start_up(inputs)
+    if starting and starting.finding.share_pct and inputs.withheld("idle_causes"):
+        starting = None  # it is a cause of idle time
+    earlier = earlier_work(inputs)
     first = (different_recordings(inputs), outside(inputs, earlier), starting, earlier)
     found = [each for each in first if each and each.finding.severity]
     withheld = why_withheld(inputs, starting.finding if starting else None)

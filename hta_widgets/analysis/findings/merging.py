@@ -25,7 +25,7 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
     What a late rank alone loses is why it is late: a part of the waiting for it. A loss most of whose time
     lies within a larger one, on each of its ranks, is a part of that. Parts have no parts. What is known to
     save something is no part of what is not: most of that being such losses, it is a part of the largest. But
-    what only some steps lose is a part of what makes them long, if that is more.
+    what only some steps lose is a part of what makes them long, if that is more; a late rank is what does.
     """
     wholes = sorted(judged, key=_largest_first)
     found: dict[str, str] = {}
@@ -37,7 +37,7 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             if _is_known_beside(each, whole):
                 savers.setdefault(whole.rule.topic, []).append(each)
                 continue
-            if _is_all_of(each, whole):
+            if _is_all_of(each, whole) or (whole.rule.of_some_steps and each.finding.late):
                 found[whole.rule.topic] = each.rule.topic
             else:
                 found[each.rule.topic] = whole.rule.topic

@@ -98,8 +98,8 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         idle.length,
         share,
         say(
-            "{lost} while the host records no operator and no call{places}. In most steps {call} ends it. It "
-            "lasts up to {longest} at a time.",
+            "{lost} while the host records no operator and no call{places}. In most steps {call} ends it. "
+            "The longest stretch is {longest}.",
             lost=lost,
             call=place_claim("ends_pauses", paused.recurring_end, rank),
             places=_places_text(rank, places),

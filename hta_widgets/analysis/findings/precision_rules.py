@@ -122,9 +122,11 @@ def _of_cores(inputs: Inputs, ranks: list[int]) -> Said:
     except MissingDataError:
         name, capability = (ask(inputs.trace.rank(ranks[0])) for ask in (recorded_name, compute_capability))
         assert isinstance(capability, tuple)
+        stated = inputs.trace.rank(ranks[0]).metadata.get("deviceProperties")
+        has = "has compute capability" if stated else "runs kernels that are built for compute capability"
         return say(
-            "This device{named} has compute capability {capability}, so it has tensor cores; how fast they "
-            "are is not known here.",
+            f"This device{{named}} {has} {{capability}}, so it has tensor cores; how fast they are is not "
+            "known here.",
             named=say(" ({name})", name=Claim("recorded_device", str(name), "name", "", tuple(ranks)))
             if name
             else "",

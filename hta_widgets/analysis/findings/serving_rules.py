@@ -84,7 +84,7 @@ def leading_phase(inputs: Inputs, rank: int) -> str | None:
 
 
 def serving_rate(inputs: Inputs) -> Finding | None:
-    """`15.0 ms per token; the GPU works 71.4 % of it; 4.26 ms between steps in schedule`, then the rate."""
+    """`15.0 ms per token; the GPU works 71.4 % of it. 4.26 ms lie between steps in schedule`, and more."""
     found = {rank: row for rank, row in of_ranks(inputs, _rate).items() if row}
     if not found:
         return None
@@ -106,7 +106,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
     if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
         bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about={"phase": row.phase})
         place = inputs.of(rank, _place).frame
-        first += say("; {bubble} between steps{place}", bubble=bubble, place=_named(place, rank))
+        first += say(". {bubble} lie between steps{place}", bubble=bubble, place=_named(place, rank))
     text = first
     if row.tokens_per_s is not None:
         rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,), about=about)

@@ -124,7 +124,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     parts = bar(trace, scope, whole, rows) if whole else []
-    rows, parts = _without_little(whole, rows, parts)
+    rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
     return Story(
@@ -146,7 +146,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     )
 
 
-def _without_little(
+def without_little(
     whole: Whole | None, rows: list[pd.Series], parts: list[Part]
 ) -> tuple[list[pd.Series], list[Part]]:
     """What is found, and the bar, without what can neither be saved nor has much left for it in the bar."""
@@ -336,4 +336,4 @@ def _check(row: pd.Series) -> Check:
 
 def _lack(row: pd.Series) -> str:
     """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
-    return str(row["text"]).partition(": ")[0].removeprefix("The trace has ")
+    return str(row["text"]).partition(": it is unknown")[0].removeprefix("The trace has ")

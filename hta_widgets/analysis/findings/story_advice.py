@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.bar import SAVINGS, Form, Part, Whole, change
 from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, SAVES
@@ -27,10 +28,12 @@ RANK: Final = "{rank}"
 # Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
 _HOW_MUCH: Final = re.compile(
     r"\d(?!.* of it lies (?:after|inside|between) )"
-    r"|(?:That is|They take|It lasts up to|The longest gap is|Ranks? [\d, and\u2013]+ costs?) \d"
+    r"|(?:That is|They take|The longest (?:gap|stretch) is|Ranks? [\d, and\u2013]+ costs?) \d"
 )
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
+# What a late rank does according to them says no more than that it is late.
+_SAYS_LITTLE: Final = ("idle_host", "launch_bound", "tiny_kernels", "device_wait", "slow_steps")
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MOST_STEPS: Final = 256  # of all ranks
 
@@ -90,6 +93,7 @@ def advice_of(
     what = [first, *(text for text in more if _HOW_MUCH.match(text) and not _NO_NEWS.match(text))]
     places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
+    why = _why_late(frame, row)
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
     on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
     ranks += [place.rank for place in places[:1] if place.rank not in ranks]
@@ -103,7 +107,7 @@ def advice_of(
         label=said,
         what=what,
         why=[text for text in more if not _HOW_MUCH.match(text)],
-        todo=str(row["suggestion"]),
+        todo=str((row if why is None else why)["suggestion"]),
         sure=_sure(trace, scope, inputs, whole, parts, part, row, form),
         wrong_if=capitalised(str(row["wrong_if"])),
         risk=str(row["risk"]),
@@ -156,7 +160,7 @@ def _sure(
         found = in_turn(trace, scope, int(row["saving_rank"]), [_FASTER_HOST, str(row["edits"])])
         more = found.saved_pct[1] - found.saved_pct[0] if found else 0.0
         if more >= LEAST_PCT:
-            much = _once_faster(row, whole, more)
+            much = once_faster(row, whole, more)
             texts = [f"Saves nothing yet; {much} once the CPU is twice as fast (simulated)."]
         elif found:
             texts.append("Nor does it with the CPU twice as fast (simulated).")
@@ -167,7 +171,7 @@ def _sure(
     return " ".join(texts)
 
 
-def _once_faster(row: pd.Series, whole: Whole, more_pct: float) -> str:
+def once_faster(row: pd.Series, whole: Whole, more_pct: float) -> str:
     """What a change saves once the host is faster, no more than it costs today.
 
     The replay may save more: what is hidden today shows then, and ranks that are not replayed keep the pace
@@ -220,13 +224,35 @@ def _sentences(text: str) -> list[str]:
 
 
 def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
-    """How a headline names a finding: by its reason, where that is known."""
+    """How a headline names a finding: by its reason, if that is known, and by its step, if it is one."""
     inner = [BY_TOPIC[topic] for topic in frame.loc[frame["part_of"] == row["topic"], "topic"]]
     rules = [rule for rule in inner if rule.among_ranks == "reason"]
     rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
     said = title(row)
     causes = (_of_rank(rule.cause, row) for rule in rules)
-    return next(filter(None, causes), decapitalised(said))
+    words = next(filter(None, causes), decapitalised(said))
+    if rules and said.startswith(rules[-1].title):
+        words += said.removeprefix(rules[-1].title)  # where most of it lies
+    if (why := _why_late(frame, row)) is not None:
+        words += f" ({BY_TOPIC[why['topic']].cause})"
+    if _is_late(row) and pd.notna(row["iteration"]):
+        words += f" in iteration {row['iteration']}"
+    return words
+
+
+def _is_late(row: pd.Series) -> bool:
+    """Whether a finding is of ranks that wait for a late one."""
+    return row["topic"] in BY_TOPIC and BY_TOPIC[row["topic"]].cause == WAITS_FOR_LATE
+
+
+def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
+    """What the late rank does meanwhile, where a part of the finding names most of it; else None."""
+    if not _is_late(row) or pd.isna(row["rank"]):
+        return None
+    parts = frame[(frame["part_of"] == row["topic"]) & frame["rank"].eq(row["rank"]).fillna(False)]
+    parts = parts[(2 * parts["share_pct"] >= row["share_pct"]) & ~parts["topic"].isin(_SAYS_LITTLE)]
+    why = [part for _, part in parts.iterrows() if BY_TOPIC[part["topic"]].cause]
+    return None if not why or BY_TOPIC[why[0]["topic"]].among_ranks else why[0]
 
 
 def _of_rank(text: str, row: pd.Series) -> str:

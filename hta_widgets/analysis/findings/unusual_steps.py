@@ -63,17 +63,24 @@ class Beyond(NamedTuple):
     advice: str
     lost_as: LostAs = "idle"
 
+    @property
+    def same_kernels(self) -> bool:
+        """Whether its kernels take longer, and are no more."""
+        return self.advice == _SAME_WORK["compute"]
+
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     """Unusual steps without those of which waiting for other ranks is most of the excess: these are victims.
 
     Of the others it is no part of the excess. All stay where it is not known who waits for whom.
     """
+    if late.empty or not inputs.communicates:
+        return late
     try:
         waits = inputs.waits
     except MissingDataError:
         return late
-    if late.empty or waits.empty:
+    if waits.empty:
         return late
     every = pd.MultiIndex.from_frame(inputs.steps[["rank", "iteration"]])
     waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum().reindex(every, fill_value=0)

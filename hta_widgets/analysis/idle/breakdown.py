@@ -31,8 +31,8 @@ _WORDS = {
     "data_stall": "the host waits for the data loader",
     "host_busy": "the host launches too late",
     "launch_latency": "a launch is on its way",
-    "kernel_wait": "the device goes from one kernel to the next",
-    "device_wait": "launched work does not start",
+    "kernel_wait": "the device is between two queued kernels",
+    "device_wait": "launched work is blocked",
     "unknown": "no launch was recorded",
     "edge": "no device work is due",
 }
@@ -118,7 +118,7 @@ def idle_breakdown(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of an idle breakdown in one sentence."""
+    """The answer of an idle breakdown in words."""
     frame = frame[frame["window_ns"] > 0]
     if frame.empty:
         return "No device time lies in the selection."
@@ -128,15 +128,17 @@ def sentence(frame: pd.DataFrame) -> str:
     by_cause = {cause: int(frame[f"{cause}_ns"].sum()) for cause in CAUSES}
     main = max(CAUSES, key=by_cause.__getitem__)
     share = percent(100.0 * by_cause[main] / total)
-    reason = f"in {share} of that time {_WORDS[main]}"
     if len(frame) == 1:
         row = frame.iloc[0]
         return (
-            f"{place_of(row)} is idle {percent(row['idle_pct'])} of {duration(row['window_ns'])}, "
-            f"in {counted(int(row['gaps']), 'gap')}; {reason}."
+            f"{place_of(row)} is idle for {percent(row['idle_pct'])} of {duration(row['window_ns'])}. "
+            f"In {share} of that time ({counted(int(row['gaps']), 'gap')}), {_WORDS[main]}."
         )
     most = frame.iloc[frame["idle_pct"].to_numpy().argmax()]
-    return f"{place_of(most)} is idle most, {percent(most['idle_pct'])}; over all, {reason}."
+    return (
+        f"{place_of(most)} is idle most, {percent(most['idle_pct'])} of its time. "
+        f"In {share} of all idle time, {_WORDS[main]}."
+    )
 
 
 def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) -> dict[str, int]:

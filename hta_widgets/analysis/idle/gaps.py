@@ -17,7 +17,7 @@ from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import counted, duration
+from hta_widgets.formatting import counted, decapitalised, duration
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -76,7 +76,7 @@ def idle_gaps(
 
 
 def explain(gap: pd.Series) -> str:
-    """One row of `idle_gaps` in a sentence."""
+    """One row of `idle_gaps` in sentences."""
     length = duration(gap["dur_ns"])
     if not gap["name"]:
         return f"Idle for {length}: no device work follows."
@@ -84,21 +84,24 @@ def explain(gap: pd.Series) -> str:
         ((int(gap[f"{cause}_ns"]), cause) for cause in CAUSES if gap[f"{cause}_ns"] > 0),
         key=lambda part: -part[0],
     )
-    reasons = ", ".join(f"{duration(part)} {_REASONS[cause]}" for part, cause in parts)
-    if gap["launch_id"] < 0:
-        return f"Idle for {length} until {short_kernel_name(gap['name'])}: {reasons}."
-    launch = f"{gap['operator_name']} -> {gap['launch_name']}".removeprefix(" -> ")
-    cause = f"launched by {launch} on thread {gap['thread']}"
-    return f"Idle for {length} until {short_kernel_name(gap['name'])}, {cause}: {reasons}."
+    passed = [f"{duration(part)} passed {_REASONS[cause]}." for part, cause in parts]
+    if len(passed) == 1:
+        passed = [f"All of it passed {_REASONS[parts[0][1]]}."]
+    text = f"Idle for {length} until {short_kernel_name(gap['name'])}"
+    if gap["launch_id"] >= 0:
+        launch = f"{gap['operator_name']} -> {gap['launch_name']}".removeprefix(" -> ")
+        text += f", launched by {launch} on thread {gap['thread']}"
+    return " ".join([f"{text}.", *passed])
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a gap list in one sentence: its longest gap."""
+    """The answer of a gap list in words: its longest gap."""
     if frame.empty:
         return "The device is never idle in the selection."
     longest = frame.iloc[frame["dur_ns"].to_numpy().argmax()]
-    gaps, total = counted(len(frame), "gap"), duration(int(frame["dur_ns"].sum()))
-    return f"{gaps}, {total} in all. Longest: {explain(longest)}"
+    gaps = f"{counted(len(frame), 'gap')} {'takes' if len(frame) == 1 else 'take'}"
+    total = duration(int(frame["dur_ns"].sum()))
+    return f"{gaps} {total} in all. The longest: {decapitalised(explain(longest))}"
 
 
 _REASONS = {
@@ -106,8 +109,8 @@ _REASONS = {
     "data_stall": "while the host waited for the data loader",
     "host_busy": "before the host began the launch",
     "launch_latency": "from the launch call to the start",
-    "kernel_wait": "of scheduling between queued kernels",
-    "device_wait": "after it was launched, waiting on the device",
+    "kernel_wait": "between two queued kernels",
+    "device_wait": "while it was launched but blocked",
     "unknown": "without a recorded launch",
     "edge": "outside the recorded device work",
 }

@@ -46,19 +46,29 @@ class Pauses:
 
 @memoize_per_rank()
 def pauses_of(rank_trace: RankTrace) -> Pauses:
-    """The pauses of a rank between the first and the last call of the threads that launch."""
+    """The pauses of a rank up to the last call of the threads that launch.
+
+    The first may precede the first call, from where an annotation around that begins, such as a step.
+    """
     ours = _ours(rank_trace)
     rows = np.concatenate([_calls(rank_trace, ours), telling(rank_trace)])
     recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    start, end = recorded.end[:-1], recorded.start[1:]
+    begins = [_first_mark(rank_trace, ours, int(first)) for first in recorded.start[:1]]
+    start, end = np.append(np.array(begins, np.int64), recorded.end[:-1]), recorded.start
     long = end - start >= LEAST_NS
     # of what begins together the longest is outermost, and operators are around calls
     place = np.searchsorted(end[long], rank_trace.start[rows])
     rows = rows[np.append(end[long], NULL)[place] == rank_trace.start[rows]]
     kind, begin = rank_trace.event_class[rows], rank_trace.start[rows]
     order = np.lexsort((rank_trace.event_id[rows], kind, -rank_trace.dur[rows], begin))
-    first = np.searchsorted(begin[order], end[long], side="left")
-    return Pauses(Intervals(start[long], end[long]), rows[order[first]])
+    ends = np.searchsorted(begin[order], end[long], side="left")
+    return Pauses(Intervals(start[long], end[long]), rows[order[ends]])
+
+
+def _first_mark(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], first: int) -> int:
+    """When the first annotation around the first call begins; without any, when that call does."""
+    marks = ours & (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.end > first)
+    return int(rank_trace.start[marks].min(initial=first))
 
 
 def collecting(rank_trace: RankTrace) -> Intervals:

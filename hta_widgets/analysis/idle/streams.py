@@ -193,7 +193,7 @@ def interval_statistics(lengths: npt.NDArray[np.int64]) -> tuple[float, ...]:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a stream idle breakdown in one sentence."""
+    """The answer of a stream idle breakdown in words."""
     total = int(frame["idle_ns"].sum())
     if not total:
         return "No stream waits in the selection."
@@ -203,8 +203,8 @@ def sentence(frame: pd.DataFrame) -> str:
     most = streams.iloc[streams["idle_ns"].to_numpy().argmax()]
     return (
         f"Stream {most['stream']} of rank {most['rank']} waits longest between its kernels, "
-        f"{duration(most['idle_ns'])}; "
-        f"over all streams {host} of the waiting is for launches that came late."
+        f"{duration(most['idle_ns'])}. "
+        f"Over all streams, {host} of the waiting is for launches that came late."
     )
 
 

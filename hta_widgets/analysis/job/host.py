@@ -29,8 +29,18 @@ def usual_delays(ops: pd.DataFrame, delay: Int64) -> Int64:
     """The median of the delay over ranks and steps, at the same place: int64[n] ns.
 
     Of an even number it is the lower of the two in the middle: where one of two ranks is late in every step,
-    the other shows how early a host can be.
+    the other shows how early a host can be. Places that are there in fewer than half of the steps of the
+    ranks that have them, as in a checkpoint, count as one: what a step waits at them is scaled to the lower
+    median of these ranks and steps.
     """
     place = ops.groupby(["lane", "nth", "name"], dropna=False).ngroup()
-    usual = pd.Series(delay, ops.index).groupby(place).quantile(0.5, interpolation="lower")
-    return place.map(usual).to_numpy(np.int64)
+    taken = pd.Series(delay, ops.index)
+    usual = place.map(taken.groupby(place).quantile(0.5, interpolation="lower"))
+    ranks = ops["rank"].groupby(place).transform("nunique")
+    rare = 2 * taken.groupby(place).transform("size") < ranks * ops["step"].nunique()
+    if rare.any():
+        waits = taken.where(rare, 0)[ops["rank"].isin(ops["rank"][rare])]
+        by_step = waits.groupby([ops["rank"], ops["step"]])
+        own, most = by_step.transform("sum"), by_step.sum().quantile(0.5, interpolation="lower")
+        usual = usual.where(~rare, taken * np.minimum(1.0, most / own.where(own > 0, 1)))
+    return usual.to_numpy(np.float64).round().astype(np.int64)

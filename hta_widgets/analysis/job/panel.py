@@ -16,7 +16,7 @@ _TELLING = 0.02
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `slowdown` in one sentence."""
+    """The answer of `slowdown` in words."""
     if frame.empty:
         return "No step of several ranks lies in the selection."
     job = frame[frame["scope"] == "job"].iloc[0]
@@ -27,12 +27,12 @@ def sentence(frame: pd.DataFrame) -> str:
     open_end = ""
     if high - low >= _TELLING:
         open_end = (
-            f" The slowdown is {job['slowdown']:.2f}; according to the recording, it may be anything "
+            f" The slowdown is {job['slowdown']:.2f}. According to the recording, it may be anything "
             f"from {low:.2f} to {high:.2f}."
         )
     return (
-        f"A step of {duration(job['time_ns'])} would take {duration(job['cost_ns'])} ({share}) less if no "
-        f"rank were slow. {capitalised(cause)}: {job['evidence']}.{open_end}"
+        f"A step takes {duration(job['time_ns'])}. If no rank were slow, it would take "
+        f"{duration(job['cost_ns'])} ({share}) less. {capitalised(cause)}: {job['evidence']}.{open_end}"
     )
 
 

@@ -25,6 +25,7 @@ from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.coordinates import IN_WORDS
 from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.arrays import Float64
+from hta_widgets.formatting import capitalised
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -124,9 +125,11 @@ def _answer(
     else:
         cause = Cause(*_without_ranks(found, model, trace.job_size))
     low, high = model.between
+    who = _who(model, found)
+    evidence = f"{who}. {capitalised(cause.evidence)}" if who else cause.evidence
     job = {
         "scope": "job", "key": "all", "place": "", "slowdown": total / least, "cost_ns": round(total - least),
-        "cause": cause.cause, "evidence": _who(model, found) + cause.evidence, "culprit": False,
+        "cause": cause.cause, "evidence": evidence, "culprit": False,
         "slowdown_low": low, "slowdown_high": high, "time_ns": round(total),
         "model_error_pct": 100 * (total / model.measured - 1),
     }  # fmt: skip
@@ -220,7 +223,8 @@ def _who(model: JobModel, found: Culprit) -> str:
         who = f"ranks {numbers}"
     else:
         who = f"rank {numbers} ({where})" if where else f"rank {numbers}"
-    return f"{who}, whose repair wins {100 * found.won:.0f} % of the loss: "
+    its = "Its" if len(found.ranks) == 1 or found.kind == "place" else "Their"
+    return f"{who}. {its} repair wins {100 * found.won:.0f} % of the loss"
 
 
 def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str, str]:

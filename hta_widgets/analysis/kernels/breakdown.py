@@ -149,7 +149,7 @@ def with_others(frame: pd.DataFrame, collapsed: npt.NDArray[np.bool_], keys: lis
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a kernel breakdown in one sentence."""
+    """The answer of a kernel breakdown in words."""
     if frame.empty:
         return "No device work belongs to the selection."
     per_name = frame.groupby(["event_class", "name"], as_index=False)[["sum_ns", "count", "names"]].sum()
@@ -159,8 +159,8 @@ def sentence(frame: pd.DataFrame) -> str:
     whole, count = int(frame["sum_ns"].sum()), int(first["count"])
     launches = counted(count, "launch", "launches")
     return (
-        f"Of {duration(whole)} of device work, {short_kernel_name(first['name'])} takes most: "
-        f"{duration(first['sum_ns'])} ({percent(100.0 * first['sum_ns'] / max(whole, 1))}) in {launches}."
+        f"Device work takes {duration(whole)}. The largest part is {short_kernel_name(first['name'])}: "
+        f"{percent(100.0 * first['sum_ns'] / max(whole, 1))} in {launches}."
     )
 
 

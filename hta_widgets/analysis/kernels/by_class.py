@@ -22,12 +22,12 @@ _UNITS = {
     "simt_fp64": "SIMT fp64",
     "simt_fp32": "SIMT fp32",
     "simt_fp16": "SIMT fp16",
-    "tensor_fp64": "tensor cores fp64",
-    "tensor_fp32": "tensor cores fp32",
-    "tensor_tf32": "tensor cores TF32",
-    "tensor_16bit": "tensor cores 16 bits",
-    "tensor_8bit": "tensor cores 8 bits",
-    "tensor_4bit": "tensor cores 4 bits",
+    "tensor_fp64": "fp64 tensor cores",
+    "tensor_fp32": "fp32 tensor cores",
+    "tensor_tf32": "TF32 tensor cores",
+    "tensor_16bit": "16-bit tensor cores",
+    "tensor_8bit": "8-bit tensor cores",
+    "tensor_4bit": "4-bit tensor cores",
 }
 _COLUMNS: dict[str, Any] = {
     "rank": np.int64,
@@ -63,7 +63,7 @@ def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Returns:
         One row per rank and compute kernel, those with most time first. Columns: rank (int64), name (str),
-        kind (str: ``"gemm: SIMT fp32"``, ``"attention: tensor cores 16 bits"``, ``"elementwise"``, ...,
+        kind (str: ``"gemm: SIMT fp32"``, ``"attention: 16-bit tensor cores"``, ``"elementwise"``, ...,
         ``"unknown"``), count (int64, launches), time_ns (int64, ns), pct (float64, % of the rank's compute
         kernels), library, operation, unit, tile, layout (str or null), split_k (str, "yes", "no" or null),
         alignment (Int64, elements loaded at once), stages (Int64), epilogue (str or null); `KernelClass`
@@ -102,7 +102,7 @@ def kind_of(found: KernelClass) -> str:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a `kernel_classes` frame in one sentence: where matrix products are computed."""
+    """The answer of a `kernel_classes` frame in words: where matrix products are computed."""
     if not frame["time_ns"].sum():
         return "No compute kernel belongs to the selection."
     products = frame[frame["operation"].isin(MATRIX)]
@@ -110,15 +110,18 @@ def sentence(frame: pd.DataFrame) -> str:
     if not whole:
         return f"No kernel's name shows a matrix product in {duration(total)} of compute kernels."
     by_unit = products.groupby(products["unit"].fillna(""))["time_ns"].sum().sort_values(ascending=False)
-    parts = [
-        f"{percent(100.0 * time / whole)} on {_UNITS.get(str(unit), 'units that their names do not show')}"
-        for unit, time in by_unit.items()
-        if time
-    ]
-    return (
+    times = by_unit[by_unit > 0]
+    units = [_UNITS.get(str(unit), "units that their names do not show") for unit in times.index]
+    text = (
         f"Matrix products, convolutions and attention take {percent(100.0 * whole / total)} of the time of "
-        f"compute kernels: {', '.join(parts)}."
+        "compute kernels."
     )
+    if len(units) == 1:
+        return f"{text} All of it runs on {units[0]}."
+    shares = [
+        f"{percent(100.0 * time / whole)} runs on {unit}." for unit, time in zip(units, times, strict=True)
+    ]
+    return " ".join([text, f"Of that, {shares[0]}", *(f"Another {share}" for share in shares[1:])])
 
 
 ANALYSIS = Analysis(

@@ -65,17 +65,17 @@ def kernel_durations(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a kernel duration frame in one sentence: about the kernel that takes most time."""
+    """The answer of a kernel duration frame in words: about the kernel that takes most time."""
     if frame.empty:
         return "No device work belongs to the selection."
     first = frame.iloc[0]
     name = short_kernel_name(first["name"])
     kernel = frame[(frame["name"] == first["name"]) & (frame["event_class"] == first["event_class"])]
     if len(kernel) == 1:
+        span = f" All take {duration(first['min_ns'])} to {duration(first['max_ns'])}."
         return (
-            f"A launch of {name} on rank {first['rank']} takes "
-            f"{duration(first['median_ns'])} at the median, "
-            f"{duration(first['min_ns'])} to {duration(first['max_ns'])}."
+            f"A launch of {name} on rank {first['rank']} takes {duration(first['median_ns'])} at the median."
+            + span * bool(first["min_ns"] < first["max_ns"])
         )
     means = kernel["mean_ns"].to_numpy()
     slow, fast = kernel.iloc[means.argmax()], kernel.iloc[means.argmin()]

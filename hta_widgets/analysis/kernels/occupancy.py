@@ -83,7 +83,7 @@ def occupancy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of an `occupancy` frame in one sentence: the mean, and where most is left unused.
+    """The answer of an `occupancy` frame in words: the mean, and where most is left unused.
 
     It is about compute kernels, where there are any: those that communicate are made to leave room for them.
     """
@@ -104,7 +104,7 @@ def sentence(frame: pd.DataFrame) -> str:
     limiter = worst["limiter"]
     why = "for an unknown reason" if limiter == "unknown" else f"limited by {limiter}"
     return (
-        f"{text}; most is left unused by {short_kernel_name(worst['name'])}, which fills "
+        f"{text}. The most is left unused by {short_kernel_name(worst['name'])}, which fills "
         f"{percent(worst['used'] / worst['time_ns'])} for {duration(worst['time_ns'])}, {why}."
     )
 

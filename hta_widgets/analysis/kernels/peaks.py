@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.datasheets import ACHIEVABLE, DATASHEETS
 from hta_widgets.analysis.kernels.units import UNITS, Unit
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
+
+
+_OF_HOPPER = re.compile(r"(?:^|[^a-z0-9])sm_?(?:90|1[0-9]{2})|nvjet|hopper", re.IGNORECASE)
+_OF_AMPERE = re.compile(r"^ampere_|(?:^|[^a-z0-9])sm_?8[069]|cutlass_?8[069]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,13 @@ def recorded_name(rank_trace: RankTrace) -> str:
 
 
 def compute_capability(rank_trace: RankTrace) -> tuple[int, int] | None:
-    """Of the NVIDIA device that a rank used, such as (8, 6); None where it is not recorded."""
+    """Of the NVIDIA device that a rank used, such as (8, 6); None where it is not recorded.
+
+    Without the properties of devices it is the least that its kernels are built for, by their names, if that
+    is Ampere or later: devices before may run what is built for older ones.
+    """
+    if not rank_trace.metadata.get("deviceProperties"):
+        return _built_for(rank_trace)
     found = {
         (device.get("computeMajor"), device.get("computeMinor"))
         for device in _used_devices(rank_trace)
@@ -122,6 +133,15 @@ def compute_capability(rank_trace: RankTrace) -> tuple[int, int] | None:
     }
     major, minor = found.pop() if len(found) == 1 else (None, None)
     return (major, minor) if type(major) is int and type(minor) is int else None
+
+
+@memoize_per_rank()
+def _built_for(rank_trace: RankTrace) -> tuple[int, int] | None:
+    kernels = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
+    names = [rank_trace.names[code] for code in unique(rank_trace.name[kernels]).tolist()]
+    if any(_OF_HOPPER.search(name) for name in names):
+        return 9, 0
+    return (8, 0) if any(_OF_AMPERE.search(name) for name in names) else None
 
 
 def _used_devices(rank_trace: RankTrace) -> list[dict[str, Any]]:

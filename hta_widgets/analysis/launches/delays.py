@@ -141,16 +141,15 @@ def launch_summary(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `launch_stats` in one sentence."""
+    """The answer of `launch_stats` in words."""
     if frame.empty:
         return "No launched device work lies in the selection."
     apis = frame["api"].value_counts()
     return (
         f"{counted(len(frame), 'device event')} {'was' if len(frame) == 1 else 'were'} launched, "
-        f"most by {apis.index[0]}; the median starts "
-        f"{duration(float(frame['latency_ns'].median()))} after its call began, "
-        f"and {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the call that launched "
-        "them."
+        f"most by {apis.index[0]}. The median starts {duration(float(frame['latency_ns'].median()))} after "
+        f"its call began. {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the call "
+        "that launched them."
     )
 
 
@@ -196,15 +195,17 @@ def _nothing() -> pd.DataFrame:
 
 
 def summary_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `launch_summary` in one sentence."""
+    """The answer of `launch_summary` in words."""
     calls = frame.groupby("api", sort=True)[["calls", "cpu_ns"]].sum()
     if not calls["calls"].sum():
         return "No launch call lies in the selection."
     most = calls.sort_values("cpu_ns", ascending=False, kind="stable").iloc[0]
-    return (
-        f"{counted(int(calls['calls'].sum()), 'launch call')} took {duration(calls['cpu_ns'].sum())} of host "
-        f"time, most of it {most.name}: {duration(most['cpu_ns'])} in {counted(most['calls'], 'call')}."
-    )
+    number = counted(int(calls["calls"].sum()), "launch call")
+    text = f"{number} took {duration(calls['cpu_ns'].sum())} of host time"
+    if most["calls"] == calls["calls"].sum():
+        return f"{text}, all of it {most.name}."
+    largest = f"{duration(most['cpu_ns'])} in {counted(most['calls'], 'call')}"
+    return f"{text}. The largest part is {most.name}: {largest}."
 
 
 LAUNCH_STATS = Analysis(

@@ -82,14 +82,14 @@ def op_kernels(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `op_kernels` by sequence in one sentence."""
+    """The answer of `op_kernels` by sequence in words."""
     if frame.empty:
         return "No operator in the selection launched a kernel."
     busy = frame.groupby("op", sort=True)["device_ns"].sum()
     calls, single = int(frame["count"].sum()), int(frame.loc[frame["kernels"] == 1, "count"].sum())
     return (
-        f"{counted(calls, 'operator call')} launched kernels, {single:,} of them just one; "
-        f"{brief(str(busy.idxmax()))} keeps the device busy longest, {duration(float(busy.max()))}."
+        f"{counted(calls, 'operator call')} launched kernels, {single:,} of them just one. "
+        f"The kernels of {brief(str(busy.idxmax()))} take longest: {duration(float(busy.max()))}."
     )
 
 

@@ -178,15 +178,15 @@ def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int |
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `queue_summary` in one sentence."""
+    """The answer of `queue_summary` in words."""
     frame = frame[frame["window_ns"] > 0]
     if frame.empty:
         return "No stream's queue lies in the selection."
     most = frame.iloc[int(frame["entry_ns"].to_numpy().argmax())]
     return (
         f"The longest queue is on rank {most['rank']:.0f}, stream {most['stream']:.0f}: "
-        f"{significant(most['mean'])} entries on average over {duration(most['window_ns'])}, "
-        f"at most {most['max']:,.0f}; it held work {percent(most['queued_pct'])} of the time."
+        f"{significant(most['mean'])} entries on average, at most {most['max']:,.0f}. "
+        f"It held work for {percent(most['queued_pct'])} of {duration(most['window_ns'])}."
     )
 
 
@@ -225,7 +225,7 @@ def _points(rank_trace: RankTrace, queue: Queue, first: int | None, last: int | 
 
 
 def length_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `queue_length` in one sentence."""
+    """The answer of `queue_length` in words."""
     if frame.empty:
         return "No launch lies in the selection."
     longest = frame.iloc[int(frame["queue_length"].to_numpy().argmax())]
@@ -238,7 +238,7 @@ def length_sentence(frame: pd.DataFrame) -> str:
 
 
 def blocked_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `blocked_on_full_queue` in one sentence."""
+    """The answer of `blocked_on_full_queue` in words."""
     if frame.empty:
         return "No stream's queue lies in the selection."
     full = frame[frame["blocked_ns"] > 0]

@@ -121,7 +121,7 @@ def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `memory_peak` in one sentence: the fullest device and its greatest holder."""
+    """The answer of `memory_peak` in words: the fullest device and its greatest holder."""
     frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
     if frame.empty:
         return "No memory was allocated in the selection."
@@ -209,7 +209,7 @@ def _nullable(values: Int64, absent: npt.NDArray[np.bool_]) -> pd.arrays.Integer
 
 
 def timeline_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `memory_timeline` in one sentence."""
+    """The answer of `memory_timeline` in words."""
     frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
     if frame.empty:
         return "No memory was allocated in the selection."

@@ -80,7 +80,7 @@ def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a `formula_coverage` frame in one sentence."""
+    """The answer of a `formula_coverage` frame in words."""
     whole = int(frame["device_ns"].sum())
     if not whole:
         return "No device work in the selection."
@@ -91,7 +91,10 @@ def sentence(frame: pd.DataFrame) -> str:
     shares = {state: 100.0 * spent[state] / whole for state in _STATES[1:] if state in spent}
     least = min(max(shares.values()), _LEAST_PCT)
     parts = [f"{percent(share)} {_WORDS[state]}" for state, share in shares.items() if share >= least]
-    return f"{percent(100.0 * rest / whole)} of device time has no formula: {', '.join(parts)}."
+    text = f"{percent(100.0 * rest / whole)} of device time has no formula"
+    if len(parts) == 1:
+        return f"{text}: it {_WORDS[max(shares, key=shares.__getitem__)]}."
+    return ". ".join([text, *parts]) + "."
 
 
 def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:

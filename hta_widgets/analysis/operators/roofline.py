@@ -106,7 +106,7 @@ def roofline(
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of a `roofline` frame in one sentence."""
+    """The answer of a `roofline` frame in words."""
     if frame.empty:
         return "No operator with device work has a formula for what it costs."
     known = frame[frame["headroom_ns"].notna()]
@@ -119,9 +119,9 @@ def sentence(frame: pd.DataFrame) -> str:
     rows = known[known["name"] == name]  # of all ranks, most headroom first
     first, most = rows.iloc[0], int(rows["headroom_ns"].sum())
     return (
-        f"Of {duration(spent)} of operators with a formula {percent(100.0 * above / spent)} lies above the "
-        f"roofs of the device ({first['device']}), most in {brief(name)}: {duration(most)}, at "
-        f"{percent(first['efficiency_pct'])} of what "
+        f"Of {duration(spent)} of operators with a formula, {percent(100.0 * above / spent)} lies above the "
+        f"roofs of the device ({first['device']}). The largest part, {duration(most)}, is in {brief(name)}, "
+        f"which reaches {percent(first['efficiency_pct'])} of what "
         f"{'its unit computes' if first['bound'] == 'compute' else 'memory delivers'}."
     )
 

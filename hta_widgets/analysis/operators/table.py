@@ -123,22 +123,22 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `operators` in one sentence."""
+    """The answer of `operators` in words."""
     inside = frame[~frame["name"].isin([*OUTSIDE.values()])]
     if inside.empty:
         return "No operator in the selection."
     device = int(frame["device_self_ns"].sum())
     if not device:
         name, own = _greatest(inside, "host_self_ns")
-        text = f"The host spends most time in {brief(name)} itself: {duration(own)}"
-        return f"{text}; no operator launched device work."
+        text = f"The host spends most time in {brief(name)} itself: {duration(own)}."
+        return f"{text} No operator launched device work."
     name, own = _greatest(inside, "device_self_ns")
-    text = (
-        f"{brief(name)} keeps the device busy longest, {duration(own)} "
-        f"({percent(100.0 * own / device)} of {duration(device)} of device work)"
+    calls = int(inside.loc[inside["name"] == name, "calls"].sum())
+    in_calls = f" in {counted(calls, 'call')}" if calls else ""  # replayed graphs call no operator
+    return (
+        f"Device work takes {duration(device)}. Of all operators, {brief(name)} takes longest: "
+        f"{percent(100.0 * own / device)}{in_calls}."
     )
-    calls = counted(int(inside.loc[inside["name"] == name, "calls"].sum()), "call")
-    return f"{text} in {calls}."
 
 
 def _greatest(frame: pd.DataFrame, column: str) -> tuple[str, int]:

@@ -129,7 +129,7 @@ def _check(trace: Trace, ranks: Sequence[int], tokens: int | None) -> None:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `utilization` in one sentence."""
+    """The answer of `utilization` in words."""
     whole = frame[frame["iteration"].isna()]
     if whole.empty:
         return "No complete step lies in the selection."
@@ -143,11 +143,16 @@ def sentence(frame: pd.DataFrame) -> str:
     where = f"Rank {row['rank']}" if len(whole) > 1 else "The job"
     if not parts:
         return f"Utilization is unknown: {row['mfu_reason'].split('. ')[0].rstrip('.')}."
-    least = " (the least of all ranks)" if len(whole) > 1 else ""
-    return (
-        f"{where} reaches {', '.join(parts)}{least} in steps of "
-        f"{duration(row['step_ns'] / row['steps'])}, of what {row['device']} could do; "
-        f"{percent(row['formula_pct'])} of its device work has a formula."
+    least = ", the least of all ranks" if len(whole) > 1 and not row["mfu_reason"] else ""
+    reached = [f"{where} reaches {parts[0]} on {row['device']}{least}."]
+    if rest := parts[1:]:
+        reached.append(f"It reaches {' and '.join(rest)}.")
+    return " ".join(
+        [
+            *reached,
+            f"A step takes {duration(row['step_ns'] / row['steps'])}, and {percent(row['formula_pct'])} of "
+            "its device work has a formula.",
+        ]
     )
 
 

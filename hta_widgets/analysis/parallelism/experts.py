@@ -183,7 +183,7 @@ _EVEN = 105.0
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `expert_balance` in one sentence."""
+    """The answer of `expert_balance` in words."""
     if frame.empty:
         return "No exchange of tokens lies in the selection."
     keys = ["process_group", "exchange"]
@@ -206,13 +206,11 @@ def sentence(frame: pd.DataFrame) -> str:
     steps = frame["iteration"].nunique()
     excess = frame.groupby(keys)["excess_ns"].max().groupby("process_group").sum().max() / steps
     saved = duration(round(excess))
-    text = f"{text} ({who}); equal loads would save a group at most {saved} of computing per step"
+    text = f"{text} ({who}). Equal loads would save a group at most {saved} of computing per step"
     waits = frame["wait_ns"].dropna()
     if len(waits):
         waited = int(waits.sum()) / frame["rank"].nunique() / steps
-        text += (
-            f", and a rank waits {duration(round(waited))} per step for the last one's results, on average"
-        )
+        text += f". A rank waits {duration(round(waited))} per step for the last one's results, on average"
     return f"{text}."
 
 

@@ -225,7 +225,7 @@ def _without_repeated(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `parallelism` in one sentence."""
+    """The answer of `parallelism` in words."""
     if frame.empty:
         return "No process group of several ranks is described or used in the selection."
     parts = []
@@ -238,8 +238,8 @@ def sentence(frame: pd.DataFrame) -> str:
     unknown = frame.loc[frame["dimension"] == UNKNOWN, "process_group"].nunique()
     ranks = counted(frame["rank"].nunique(), "recorded rank")
     text = f"Ranks per group along each dimension: {', '.join(parts)}" if parts else "No dimension is known"
-    rest = f"; what {counted(unknown, 'process group')} is for is unknown" if unknown else ""
-    return f"{text} ({ranks}){rest}."
+    rest = f" What {counted(unknown, 'process group')} is for is unknown." if unknown else ""
+    return f"{text} ({ranks}).{rest}"
 
 
 ANALYSIS = Analysis(

@@ -252,7 +252,7 @@ def _agree(stages: Sequence[Passes], shifts: Sequence[int]) -> bool:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `pipeline` in one sentence."""
+    """The answer of `pipeline` in words."""
     if frame.empty:
         return "No complete step of a pipeline lies in the selection."
     stages = counted(int(frame["stages"].max()), "stage")
@@ -260,24 +260,21 @@ def sentence(frame: pd.DataFrame) -> str:
     measured = percent(_mean(frame, "bubble_pct"))
     if UNKNOWN in names:
         reason = frame.loc[frame["schedule"] == UNKNOWN, "evidence"].iloc[0]
-        return (
-            f"The schedule of the {stages} is unknown: {reason}; {measured} of the pipeline's time is bubble."
-        )
+        return f"The schedule of the {stages} is unknown: {reason}. Bubbles take {measured} of its time."
     chunks = int(frame["chunks"].max())
-    parts_ = f" and {chunks} chunks per rank" if chunks > 1 else ""
     microbatches = " or ".join(map(str, sorted(frame["microbatches"].unique())))
     ideal, unequal = (_mean(frame, name) for name in ("ideal_bubble_pct", "imbalance_pct"))
-    text = (
-        f"{' and '.join(names)} over {stages}{parts_} with {microbatches} microbatches: {measured} of the "
-        f"pipeline's time is bubble"
-    )
+    said = [f"{' and '.join(names)} over {stages} with {microbatches} microbatches."]
+    if chunks > 1:
+        said.append(f"Each rank holds {chunks} chunks.")
+    said.append(f"Bubbles take {measured} of the pipeline's time.")
     if not np.isnan(ideal):
-        text += f", where the schedule itself has {percent(ideal)}"
+        said.append(f"The schedule itself has {percent(ideal)}.")
     if unequal >= _TOLD:
         work = frame.groupby("stage")["stage_work_pct"].mean()
         slowest = f"stage {work.idxmax()} takes {work.max() / 100:.2f} times the mean"
-        text += f"; equal stages would save {percent(unequal)}: {slowest}"
-    return f"{text}."
+        said.append(f"Equal stages would save {percent(unequal)}: {slowest}.")
+    return " ".join(said)
 
 
 _TOLD = 1.0

@@ -86,15 +86,15 @@ def fusion_candidates(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `fusion_candidates` in one sentence."""
+    """The answer of `fusion_candidates` in words."""
     if frame.empty:
         return "No pointwise kernels follow each other of which one reads what the other wrote."
     count, whole = int(frame["count"].sum()), int(frame["device_ns"].sum())
     again, saved = int(frame["saved_bytes"].sum()), int(frame["saved_device_ns"].sum())
     return (
         f"{counted(count, 'chain')} of pointwise kernels {'takes' if count == 1 else 'take'} "
-        f"{duration(whole)}; as one kernel each, at most {duration(saved)} of device time and "
-        f"{byte_size(again)} of memory traffic are saved."
+        f"{duration(whole)}. As one kernel each, they would save at most {duration(saved)} of device time "
+        f"and {byte_size(again)} of memory traffic."
     )
 
 

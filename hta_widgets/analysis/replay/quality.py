@@ -256,11 +256,11 @@ class _Unrecorded(NamedTuple):
     def reason(self, extent: int) -> str:
         silent, in_call = (100.0 * ns / extent for ns in (self.silent_ns, self.in_call_ns))
         if in_call < _MENTIONED_PCT:
-            return f"for {percent(silent)} of its time nothing is recorded on the host that decides it"
+            on_host = "the critical path is on the host, where nothing is recorded"
+            return f"for {percent(silent)} of the time {on_host}"
         rest = f". For {percent(silent)} of it nothing is recorded" if silent >= _MENTIONED_PCT else ""
-        return (
-            f"for {percent(in_call)} of its time the host that decides it is in one call ({self.call}){rest}"
-        )
+        where = f"the critical path is in one call of the host ({self.call})"
+        return f"for {percent(in_call)} of the time {where}{rest}"
 
 
 def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> _Unrecorded:

@@ -103,7 +103,7 @@ def _rows(rank: int, frame: pd.DataFrame, why: str) -> list[dict[str, object]]:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     if frame.empty:
         return "No device work of a server's step lies in the selection."
     whole = int(frame["time_ns"].sum())
@@ -112,9 +112,10 @@ def sentence(frame: pd.DataFrame) -> str:
         why = frame["why"].iloc[0]
         return f"It is unknown which part of the model each kernel is: {why}. To know it, {REMEDY}."
     by_role = known.groupby("role")["time_ns"].sum().sort_values(ascending=False)
-    shares = [f"{role} {percent(100.0 * time / whole)}" for role, time in by_role.head(3).items()]
+    first, *next_ = [f"{role} ({percent(100.0 * time / whole)})" for role, time in by_role.head(3).items()]
     ways = known.groupby("known_by")["time_ns"].sum().sort_values(ascending=False)
-    return f"Of the device time of steps, {', '.join(shares)} (known by {ways.index[0]})."
+    text = f"The most device time of steps goes to {first}, known by {ways.index[0]}."
+    return f"{text} Next {'is' if len(next_) == 1 else 'are'} {' and '.join(next_)}." if next_ else text
 
 
 ANALYSIS = Analysis(

@@ -217,23 +217,24 @@ def _sum(values: pd.Series[Any]) -> float:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     if frame.empty:
         return "No step of a server lies in the selection."
     row = frame.iloc[0]
     many = f"{plain(row['steps'])} {row['phase']} step{'s' if row['steps'] > 1 else ''}"
     if pd.isna(row["period_ns"]):
         return f"How long {many} take is not recorded."
-    said = f"{many} of {duration(row['period_ns'])}"
+    takes = "takes" if row["steps"] == 1 else "take"
+    said = f"{many} {takes} {duration(row['period_ns'])} at the median"
+    said += "." if row["follows"] else ", if the next one follows at once."
     if not np.isnan(row["tokens_per_s"]):
-        makes = "makes" if row["steps"] == 1 else "make"
-        said += f" {makes} {plain(round(row['tokens_per_s']))} tokens per second"
+        said += f" That makes {plain(round(row['tokens_per_s']))} tokens per second."
     if "mbu_pct" in row and not np.isnan(row["mbu_pct"]):
         least, most = percent(row["mbu_least_pct"]), percent(row["mbu_pct"])
-        said += f", at least {least} MBU" if least == most else f", {least} to {most} MBU"
-    if not row["follows"]:
-        return f"{said}, if the next one follows at once."
-    return f"{said}; for {percent(row['bubble_pct'])} of it the device waits for the next one."
+        said += f" MBU is at least {least}." if least == most else f" MBU is {least} to {most}."
+    if row["follows"]:
+        said += f" For {percent(row['bubble_pct'])} of the time, the device waits for the next step."
+    return said
 
 
 ANALYSIS = Analysis(

@@ -181,7 +181,7 @@ def name_of(rank_trace: RankTrace, row: int) -> str:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in one sentence."""
+    """The answer in words."""
     timed = frame[frame["period_ns"].notna()]
     if frame.empty:
         return "No step of a server lies in the selection."
@@ -195,8 +195,8 @@ def sentence(frame: pd.DataFrame) -> str:
     if np.isnan(bubble):
         return f"A {phases.index[0]} step takes {duration(period)} at the median on the host."
     return (
-        f"A {phases.index[0]} step takes {duration(period)} at the median, of which the device waits "
-        f"{duration(bubble)} ({percent(100.0 * bubble / period)}) for the next one."
+        f"A {phases.index[0]} step takes {duration(period)} at the median. For {duration(bubble)} "
+        f"({percent(100.0 * bubble / period)}) of that, the device waits for the next one."
     )
 
 

@@ -313,23 +313,24 @@ def _last_before(start: Int64, end: Int64, lane: Int64) -> Int64:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `fsdp_units` in one sentence."""
+    """The answer of `fsdp_units` in words."""
     gathers = frame[frame["part"] == GATHER]
     if gathers.empty:
         return "No all-gather of an FSDP unit lies in the selection."
-    units = counted(frame["unit"].nunique(), "FSDP unit")
+    units = frame["unit"].nunique()
     exposed = int(gathers["exposed_ns"].sum())
     share = percent(100.0 * exposed / int(gathers["dur_ns"].sum()))
     text = (
-        f"{units}: nothing hides {duration(exposed)} of {counted(len(gathers), 'all-gather')}, {share} of "
-        "their time"
+        f"{counted(units, 'FSDP unit')} {'issues' if units == 1 else 'issue'} "
+        f"{counted(len(gathers), 'all-gather')}. Nothing hides {duration(exposed)} of them, "
+        f"{share} of their time"
     )
     late = gathers[gathers["cause"] != ""]
     if late.empty:
         return f"{text}."
     causes = late.groupby("cause", sort=True)["exposed_ns"].sum()
     cause = str(causes.idxmax())
-    return f"{text}, for {duration(int(causes.max()))} because {CAUSES[cause]}."
+    return f"{text}. For {duration(int(causes.max()))} of that, the reason is that {CAUSES[cause]}."
 
 
 def _series() -> tuple[Series, ...]:

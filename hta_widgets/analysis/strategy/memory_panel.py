@@ -52,7 +52,7 @@ def owners_or_model(trace: Trace, scope: Scope | None = None, by: By = "lifetime
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `owners_or_model` in one sentence."""
+    """The answer of `owners_or_model` in words."""
     if frame.empty:
         return "No memory was allocated in the selection."
     if "peak_ns" not in frame:

@@ -131,27 +131,27 @@ def strategies(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `training_strategy` in one sentence."""
+    """The answer of `training_strategy` in words."""
     known = frame[frame["strategy"] != NOT_RECOGNISED]
     if known.empty:
         return f"The strategy is not recognised: {frame['evidence'].iloc[0]}."
     if (known["strategy"] == SINGLE).all():
         return f"The job runs on a single device: {known['evidence'].iloc[0]}."
     distinct = known.drop_duplicates("strategy")
-    text = f"The job uses {' and '.join(_in_words(row) for row in distinct.to_dict('records'))}"
+    text = f"The job uses {'. It also uses '.join(_in_words(row) for row in distinct.to_dict('records'))}"
     # The other half of hybrid sharding has no model of its own.
     likewise = int((known.drop(index=distinct.index)["role"] != "replicate").sum())
     if likewise:
         do = "does" if likewise == 1 else "do"
-        text += f"; {counted(likewise, 'more process group')} {do} likewise with other sizes"
+        text += f". {counted(likewise, 'more process group')} {do} likewise with other sizes"
     rest = len(frame) - len(known)
     if rest:
-        text += f"; {counted(rest, 'more process group')} {'is' if rest == 1 else 'are'} not recognised"
+        text += f". {counted(rest, 'more process group')} {'is' if rest == 1 else 'are'} not recognised"
     return f"{text}."
 
 
 def runs_sentence(frame: pd.DataFrame) -> str:
-    """The answer of `strategies` in one sentence."""
+    """The answer of `strategies` in words."""
     texts = []
     for run, rows in frame.groupby("run", sort=False):
         names = rows.loc[rows["strategy"] != NOT_RECOGNISED, "strategy"].unique()
@@ -160,17 +160,17 @@ def runs_sentence(frame: pd.DataFrame) -> str:
 
 
 def _in_words(row: Mapping[Any, Any]) -> str:
-    """`DDP over 2 ranks: 1,024 parameters, 4.00 KiB sent per rank and step, as expected`."""
-    details = []
+    """`DDP over 2 ranks, for 1,024 parameters. Each rank sends 4.00 KiB per step, as expected`."""
+    over = f"{row['strategy']} over {counted(row['group_size'], 'rank')}"
     if pd.notna(row["parameters"]):
-        details.append(counted(row["parameters"], "parameter"))
-    if row["sent_bytes"]:
-        details.append(f"{byte_size(row['sent_bytes'])} sent per rank and step")
+        over += f", for {counted(row['parameters'], 'parameter')}"
+    if not row["sent_bytes"] and pd.isna(row["expected_bytes"]):
+        return over
+    expected = ""
     if pd.notna(row["expected_bytes"]):
         same = row["expected_bytes"] == row["sent_bytes"]
-        details.append("as expected" if same else f"where {byte_size(row['expected_bytes'])} are expected")
-    over = f"{row['strategy']} over {counted(row['group_size'], 'rank')}"
-    return f"{over}{': ' if details else ''}{', '.join(details)}"
+        expected = ", as expected" if same else f", where {byte_size(row['expected_bytes'])} are expected"
+    return f"{over}. Each rank sends {byte_size(row['sent_bytes'])} per step{expected}"
 
 
 def _merged(found: Sequence[tuple[int, GroupEvidence]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.charts.combined import Combined, combined
+from hta_widgets.charts.combined import Combined, combined, cumulative_shares
 from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
 from hta_widgets.charts.plotly.text import axis, plain, row_details
@@ -15,10 +15,14 @@ from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.palette import colour
 
 _MOST_PIECES = 2000
+_REACHED = "Cumulative share"
 
 
 def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
-    """The bars that a panel shows; of a sum each row is a piece of its own, with all that it tells."""
+    """The bars that a panel shows; of a sum each row is a piece of its own, with all that it tells.
+
+    A cumulative share is a line on a second axis, at the top.
+    """
     of_rows = combined(chart, frame)
     shown = frame.iloc[of_rows.bars["first"].to_numpy()]
     ticks = [plain(text) for text in short_labels(shown, telling(frame, chart.label))]
@@ -41,6 +45,21 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
             customdata=own["hover"],
             hovertemplate="%{customdata}<extra></extra>",
         )
+    if chart.cumulative:
+        reached = cumulative_shares(chart, frame, of_rows.bars)
+        figure.add_scatter(
+            x=reached,
+            y=list(range(len(reached))),
+            xaxis="x2",
+            mode="lines+markers",
+            name=_REACHED,
+            line={"color": "black", "width": 1.5},
+            marker={"size": 5},
+            customdata=ticks,
+            hovertemplate="%{customdata}: %{x:.2f} % with those above<extra></extra>",
+        )
+        top = {"title": f"{_REACHED} (%)", "range": [0, 100], "dtick": 20, "overlaying": "x", "side": "top"}
+        figure.update_layout(xaxis2={**top, "tickmode": "linear", "showgrid": False})
     return figure.update_layout(
         barmode="stack",
         showlegend=chart.time_class in frame,

@@ -38,6 +38,7 @@ _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Spread: spread,
     spec.Stack: stack,
     spec.Table: table,
+    spec.Treemap: flame,
     spec.Trend: trend,
     spec.Waterfall: waterfall,
 }

@@ -1,4 +1,4 @@
-"""Call trees as icicles: callers above what they call."""
+"""Trees as icicles, parents above their children, or as treemaps, children within their parents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta_widgets.charts.plotly.text import plain, row_details
-from hta_widgets.charts.spec import Flame
+from hta_widgets.charts.spec import Flame, Treemap
 from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import colour
 
@@ -15,10 +15,10 @@ _LEVELS = 10  # shown at once: a click goes deeper
 
 
 def flame(chart: Flame, frame: pd.DataFrame) -> go.Figure:
-    """An icicle per weight, with buttons to choose one; click a box to go down into it."""
-    figure = go.Figure([_icicle(chart, frame, *weight[:2], weight[3]) for weight in chart.weights])
-    for number, icicle in enumerate(figure.data):
-        icicle.visible = number == 0
+    """A tree per weight, with buttons to choose one; click a box to go down into it."""
+    figure = go.Figure([_tree(chart, frame, *weight[:2], weight[3]) for weight in chart.weights])
+    for number, tree in enumerate(figure.data):
+        tree.visible = number == 0
     buttons = [
         {
             "label": label,
@@ -38,7 +38,7 @@ def flame(chart: Flame, frame: pd.DataFrame) -> go.Figure:
     return figure.update_layout(updatemenus=[menu], margin={"l": 10, "r": 10, "b": 10})
 
 
-def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class: str) -> go.Icicle:
+def _tree(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class: str) -> go.Icicle | go.Treemap:
     shown = frame[frame[total] > 0]
     # A browser draws only so many boxes: the narrowest go. A caller is never narrower than what it calls.
     shown = shown[shown[total].rank(method="first", ascending=False) <= _MOST_NODES]
@@ -59,14 +59,16 @@ def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class:
             [chart.label, "count", *(name for weight in chart.weights for name in weight[:2] if name)]
         )
     )
-    return go.Icicle(
+    # the largest first, as a treemap needs it; an icicle keeps the order of calls
+    draw, order = (go.Treemap, True) if isinstance(chart, Treemap) else (go.Icicle, False)
+    return draw(
         ids=[*tops, *key],
         labels=[*tops, *(plain(short[text]) for text in names)],
         parents=[*([""] * len(tops)), *caller],
         values=[*of_tops[tops], *width],
         branchvalues="remainder" if own else "total",
         maxdepth=_LEVELS,
-        sort=False,
+        sort=order,
         customdata=[*tops, *row_details(shown[columns])],
         hovertemplate="%{customdata}<extra></extra>",
         marker_colors=[*([colour("idle")] * len(tops)), *([colour(time_class)] * len(shown))],

@@ -17,7 +17,7 @@ from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.source import Source
 
 _LEAST, _MOST = 1 << 19, 4 << 20  # bytes of a block
-_BLOCKS = 16  # of a text that is short of the most
+_BLOCKS = 32  # of a text that is short of the most
 _INFLATES = 12  # a guess: how many times larger than a compressed file its text is
 _ROOM_IN_FRONT = 1 << 16
 _BUFFERS = 3

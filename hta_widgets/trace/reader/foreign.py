@@ -54,29 +54,27 @@ _DATABASES: Final = (
 EXECUTION_TRACE: Final = Foreign(
     "a PyTorch execution trace, which has no times", "open the profiler's trace that was recorded with it"
 )
-# of the beginning of a JSON object
+# of the beginning of a JSON object; compiled when one is looked at, which few are
 _OBJECTS: Final = (
     (
-        re.compile(rb'"schema"\s*:\s*"[^"]*"[\s\S]*"nodes"|"nodes"\s*:\s*\[[\s\S]*"ctrl_deps?"'),
+        rb'"schema"\s*:\s*"[^"]*"[\s\S]*"nodes"|"nodes"\s*:\s*\[[\s\S]*"ctrl_deps?"',
         EXECUTION_TRACE,
     ),
-    (re.compile(rb'"rocprofiler-sdk-tool"'), Foreign("results of rocprofv3 (JSON)", _RECORD)),
+    (rb'"rocprofiler-sdk-tool"', Foreign("results of rocprofv3 (JSON)", _RECORD)),
     (
-        re.compile(rb'"device_traces"|"segments"\s*:\s*\['),
+        rb'"device_traces"|"segments"\s*:\s*\[',
         Foreign(
             "a memory snapshot of PyTorch (JSON)",
             "save a pickle: torch.cuda.memory._dump_snapshot('snapshot.pickle')",
         ),
     ),
     (
-        re.compile(
-            rb'"pg_config"[\s\S]*"entries"|"entries"[\s\S]*"pg_config"|"nccl_version"[\s\S]*"entries"'
-        ),
+        rb'"pg_config"[\s\S]*"entries"|"entries"[\s\S]*"pg_config"|"nccl_version"[\s\S]*"entries"',
         Foreign("a dump of PyTorch's flight recorder (JSON)", "analyse it with torchfrtrace"),
     ),
-    (re.compile(rb"speedscope\.app"), Foreign("a profile of speedscope", _RECORD)),
+    (rb"speedscope\.app", Foreign("a profile of speedscope", _RECORD)),
 )
-_TIMELINE: Final = re.compile(rb"\[\s*\[\s*-?\d+\s*,\s*-?\d")
+_TIMELINE: Final = rb"\[\s*\[\s*-?\d+\s*,\s*-?\d"
 
 
 def packed(head: bytes) -> Foreign | None:
@@ -133,9 +131,9 @@ def foreign_json(head: bytes) -> Foreign:
     Args:
         head: its first `HEAD_BYTES`.
     """
-    if _TIMELINE.match(head.lstrip()):
+    if re.match(_TIMELINE, head.lstrip()):
         return Foreign("a memory timeline, not a trace", "analysis.memory_categories reads it")
     for pattern, kind in _OBJECTS:
-        if pattern.search(head):
+        if re.search(pattern, head):
             return kind
     return Foreign("no traceEvents array: JSON, but not a trace", "", known=False)

@@ -73,8 +73,10 @@ def _may_be_silent(start: Int64) -> bool:
 def mark_untimed(work: Work) -> None:
     """Mark the records without a time: none at all, an absurd one, or a kernel that took none."""
     no_time = ~work.is_timed
-    if (work.dur == 0).any() and work.in_nanoseconds:  # files of whole microseconds hold kernels of 0
-        no_time |= (work.dur == 0) & work.is_kernel
+    instant = (work.dur == 0) & work.is_kernel
+    # files of whole microseconds hold kernels of 0, but not only such
+    if instant.any() and (work.in_nanoseconds or instant.sum() == work.is_kernel.sum() > 1):
+        no_time |= instant
     work.mark[no_time] = Mark.NO_TIME
 
 

@@ -131,7 +131,7 @@ class Work:
     @cached_property
     def in_nanoseconds(self) -> bool:
         """Whether the file holds fractions of a microsecond."""
-        dur = self.dur[self.is_timed]
+        dur = self.dur[self.is_timed & (self.dur > 0)]
         return bool(len(dur)) and bool((dur % 1000 != 0).mean() > 0.5)
 
     @property

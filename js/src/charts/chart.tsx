@@ -11,6 +11,7 @@ import { type RooflineChart, RooflineView } from "./roofline";
 import { type BarsChart, Rows } from "./rows";
 import type { Selecting } from "./select";
 import { Spread, type SpreadChart } from "./spread";
+import { Treemap, type TreemapChart } from "./treemap";
 import { Trend, type TrendChart } from "./trend";
 import type { WaterfallChart } from "./waterfall";
 
@@ -23,6 +24,7 @@ export type Chart =
   | SpreadChart
   | HistogramChart
   | FlameChart
+  | TreemapChart
   | RooflineChart
   | WaterfallChart
   | { type?: undefined };
@@ -51,6 +53,7 @@ export const CHARTS: Partial<Record<string, AnyChart>> = {
   spread: Spread,
   histogram: Histogram,
   flame: Flame,
+  treemap: Treemap,
   roofline: RooflineView,
 };
 

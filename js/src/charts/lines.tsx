@@ -25,7 +25,9 @@ export interface LinesChart {
   value: string;
   time_class: string;
   /** the column of a thin line beside the value, which is part of it */
-  beside: string;
+  beside?: string;
+  /** the value at the top of the axis; null: the greatest of the line */
+  limit?: number | null;
 }
 
 interface Strip {
@@ -34,6 +36,10 @@ interface Strip {
   values: Float64Array;
   /** empty where there is no second line */
   beside: Float64Array;
+  /** until when each value holds; empty where that is until the next one */
+  ends: Float64Array;
+  /** of the line; undefined where there is none */
+  mean: number | undefined;
   top: number;
 }
 
@@ -50,7 +56,7 @@ export function Lines({ marks, chart, legend, extent, width, selecting }: ChartP
   const value = (strip: Strip, time: number) => {
     const row = bisectRight(strip.times, time) - 1;
     const at = strip.values[row];
-    if (at === undefined) return "–";
+    if (at === undefined || (strip.ends[row] ?? time) < time) return "–";
     const whole = strip.beside[row];
     const text = unitOf(chart.value, [at]).text(at);
     return whole === undefined || Number.isNaN(whole)
@@ -160,30 +166,42 @@ interface PathProps {
 }
 
 function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
-  const peak = max([...strip.values, ...strip.beside]) || 1;
+  const peak = chart.limit ?? (max([...strip.values, ...strip.beside]) || 1);
   const unit = unitOf(chart.value, [peak]);
   const base = strip.top + HEAD + size;
   const y = (value: number) => base - ((size - 4) * value) / peak;
   const round = (value: number) => Math.round(value * 10) / 10;
   const left = (ns: number) => round(Math.min(inner, Math.max(0, x(ns))));
-  const stairs = (values: Float64Array) => {
-    let line = "";
+  // `close` ends each run of values that follow each other, where the next one begins later
+  const stairs = (values: Float64Array, close: (from: number) => string = () => "") => {
+    let [line, from] = ["", 0];
     for (const [i, ns] of strip.times.entries()) {
       const at = left(ns);
       const value = round(y(values[i] || 0));
-      line += i === 0 ? `M${at} ${value}` : `H${at}V${value}`;
+      const until = strip.ends[i - 1] ?? ns;
+      if (i > 0 && until >= ns) line += `H${at}V${value}`;
+      else {
+        if (i > 0) line += `H${left(until)}${close(from)}`;
+        line += `M${at} ${value}`;
+        from = at;
+      }
     }
-    return `${line}H${left(end)}`;
+    return `${line}H${left(strip.ends.at(-1) ?? end)}${close(from)}`;
   };
-  const line = stairs(strip.values);
-  const first = left(strip.times[0] ?? 0);
+  const colour = `var(--hta-${chart.time_class})`;
+  const dashed = (d: string) => <path class="hta-line hta-beside" d={d} stroke={colour} />;
+  const { label, mean } = strip;
+  const heading =
+    mean !== undefined
+      ? `${label}; dashed: mean `
+      : strip.beside.length > 0
+        ? `${label}; dashed: ${words(chart.beside ?? "")}`
+        : label;
   return (
     <g>
       <text x={0} y={strip.top + 12}>
-        {fitted(
-          strip.beside.length > 0 ? `${strip.label}; dashed: ${words(chart.beside)}` : strip.label,
-          inner - 80,
-        )}
+        {fitted(heading, inner - 80)}
+        {mean !== undefined && <tspan class="hta-bar-name">{unit.text(mean)}</tspan>}
       </text>
       <line class="hta-grid" x2={inner} y1={base} y2={base} />
       <text x={-8} y={y(peak) + 6} text-anchor="end">
@@ -192,15 +210,13 @@ function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
       <text x={-8} y={base} text-anchor="end">
         0
       </text>
-      <path d={`${line}V${base}H${first}Z`} fill={`var(--hta-${chart.time_class})`} fill-opacity={0.2} />
-      <path class="hta-line" d={line} stroke={`var(--hta-${chart.time_class})`} />
+      <path d={stairs(strip.values, (from) => `V${base}H${from}Z`)} fill={colour} fill-opacity={0.2} />
+      <path class="hta-line" d={stairs(strip.values)} stroke={colour} />
+      {mean !== undefined &&
+        dashed(`M${left(strip.times[0] ?? 0)} ${round(y(mean))}H${left(strip.ends.at(-1) ?? end)}`)}
       {strip.beside.length > 0 && (
         <>
-          <path
-            class="hta-line hta-beside"
-            d={stairs(strip.beside)}
-            stroke={`var(--hta-${chart.time_class})`}
-          />
+          {dashed(stairs(strip.beside))}
           <Peak {...{ strip, chart, left, y, inner }} />
         </>
       )}
@@ -276,7 +292,7 @@ function Cursor({ cursor, drag, strips, x, height, inner, value }: CursorProps) 
 /** The points of each line, which lie one after the other in the table. */
 function split(marks: ChartProps<LinesChart>["marks"], legend: readonly string[], size: number): Strip[] {
   const [lines, times, values] = [marks.numbers("line"), marks.numbers("time"), marks.numbers("value")];
-  const beside = marks.numbers("beside");
+  const [beside, ends, means] = [marks.numbers("beside"), marks.numbers("end"), marks.numbers("mean")];
   return legend.map((label, number) => {
     const first = lines.indexOf(number);
     const after = bisectRight(lines, number);
@@ -286,6 +302,8 @@ function split(marks: ChartProps<LinesChart>["marks"], legend: readonly string[]
       times: times.subarray(Math.max(0, first), after),
       values: values.subarray(Math.max(0, first), after),
       beside: beside.subarray(Math.max(0, first), after),
+      ends: ends.subarray(Math.max(0, first), after),
+      mean: means[first],
     };
   });
 }

@@ -29,6 +29,7 @@ const MARKS: Partial<Record<string, string>> = {
   heat: "row",
   spread: "line",
   flame: "box",
+  treemap: "box",
   roofline: "row",
 };
 

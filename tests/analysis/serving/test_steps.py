@@ -253,7 +253,7 @@ def test_one_step_does_not_say_when_the_next_one_begins(tmp_path: Path) -> None:
     assert "how soon the next one follows is not recorded" in steps.sentence(frame)
     assert not row["follows"]
     assert row["tpot_ns"] == server.ends[0] - server.starts[0]
-    assert phases.sentence(serving_phases(trace)).endswith("if the next one follows at once.")
+    assert phases.sentence(serving_phases(trace)).count(", if the next one follows at once.") == 1
 
 
 def test_a_window_chooses_the_steps_that_it_touches(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_experts_are_bounded_by_what_tokens_may_choose() -> None:
     )
     assert least < most
     assert np.isnan(row["mfu_pct"]), "how many numbers a packed byte holds is not recorded"
-    assert " to 25.1 % MBU" in phases.sentence(pd.DataFrame([row]))
+    assert " to 25.1 %." in phases.sentence(pd.DataFrame([row]))
 
 
 BF16 = "c10::BFloat16"

@@ -9,6 +9,7 @@ from math import prod
 from statistics import median
 from typing import Any
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.idle import (
     LOADING,
@@ -18,7 +19,6 @@ from tests.claims.measures.idle import (
     at_most,
     the_rank,
 )
-from tests.claims.plain_kernels import document
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -204,6 +204,7 @@ def calls_in_mode(job: Job, stated: Stated) -> str:
 # Jobs without a device
 
 
+@memoize_per_rank()
 def main_thread(rank: PlainRank) -> list[Record]:
     """What the thread does that marks the steps, or else is longest in operators."""
     threads = list(rank.all_threads.values())
@@ -227,6 +228,7 @@ def is_operator(each: Record) -> bool:
     return each.category in OPERATORS and not STEP.match(each.name)
 
 
+@memoize_per_rank()
 def parts(rank: PlainRank) -> dict[str, list[Window]]:
     """When the thread of the steps loads data, compiles, is in operators, or is in none."""
     thread = main_thread(rank)
@@ -312,6 +314,7 @@ def operator_time(job: Job, stated: Stated) -> str:
     return close(stated, 100.0 * own / whole, 0.01, 0.2)
 
 
+@memoize_per_rank()
 def own_times(rank: PlainRank) -> dict[str, int]:
     """By name of the operators of the thread of the steps, how long they are open, inner ones aside."""
     found: dict[str, int] = {}
@@ -404,7 +407,7 @@ def device_shown_by_name(job: Job, stated: Stated) -> str:
 def device_shown_by_device(job: Job, stated: Stated) -> str:
     """The file lists such a device."""
     (rank,) = stated.ranks
-    devices = document(str(job.trace.rank(rank).path))["deviceProperties"]
+    devices = job.headers[rank]["deviceProperties"]
     return "" if stated.value in [each["name"] for each in devices] else f"they are {devices}"
 
 
@@ -517,6 +520,7 @@ def is_inside(inner: Record, outer: Record) -> bool:
     return inner.window != outer.window or inner.number > outer.number
 
 
+@memoize_per_rank()
 def waiting_for_last(job: Job) -> list[tuple[int, dict[int, list[Window]]]]:
     """For each collective the rank that begins it last, and when each rank waits for that in no operator.
 
@@ -548,6 +552,7 @@ def waiting_for_last(job: Job) -> list[tuple[int, dict[int, list[Window]]]]:
     return found
 
 
+@memoize_per_rank()
 def quiet(rank: PlainRank) -> list[Window]:
     """When the thread of the steps is in no operator but collectives, and loads nothing."""
     thread = main_thread(rank)

@@ -311,8 +311,14 @@ def pauses(rank: PlainRank) -> list[tuple[Window, Record]]:
         or (each.category == "python_function" and LOADING.search(each.name))
     ]  # fmt: skip
     recorded = union(each.window for each in ours)
+    begins = [
+        each.start
+        for thread in launching(rank)
+        for each in rank.all_threads[thread]
+        if each.category == "user_annotation" and each.start < recorded[0][0] < each.end
+    ] if recorded else []  # fmt: skip
     found = []
-    for (_, start), (end, _) in pairwise(recorded):
+    for (_, start), (end, _) in pairwise([*[(0, min(begins))] * bool(begins), *recorded]):
         if end - start >= 1_000_000:
             ends = [each for each in ours if each.start == end]
             found.append(((start, end), max(ends, key=lambda each: (each.dur, each.category in OPERATORS))))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -223,9 +224,15 @@ def device(job: Job, stated: Stated) -> str:
 @check("recorded_device")
 @check("compute_capability")
 def recorded_device(job: Job, stated: Stated) -> str:
-    """The file says so."""
+    """The file says so, or without properties of devices the names of kernels do."""
+    built = {"8.0": ("ampere_", "sm80", "sm_80", "cutlass_80", "sm86"), "9.0": ("sm90", "nvjet", "sm100")}
     for rank in job.of(stated.ranks):
         recorded = limits_of(job, rank.number)
+        if stated.measure == "compute_capability" and "computeMajor" not in recorded:
+            names = [each.name.lower() for each in rank.kernels]
+            if not any(mark in name for name in names for mark in built[str(stated.value)]):
+                return "no kernel is built for it"
+            continue
         capability = f"{recorded.get('computeMajor')}.{recorded.get('computeMinor')}"
         if stated.value not in (str(recorded.get("name")).strip(), capability):
             return f"{recorded.get('name')}, {capability}"
@@ -392,6 +399,17 @@ WORDS = {
 MULTIPLIES = re.compile(r"matmul|attention|attn|fused_moe|^bmm_|marlin", re.IGNORECASE)
 
 
+@cache
+def _may_be(name: str, operation: str, operand: str) -> bool:
+    """Whether a kernel of this name may do that with such numbers."""
+    if operation not in ("gemm", "convolution", "attention"):
+        return re.search(WORDS.get(operation, ""), name, re.IGNORECASE) is not None
+    unit = unit_of(name)
+    unit = "" if unit == "none" and MULTIPLIES.search(name) else unit
+    units = {"fp32": ("fp32",), "tf32": ("tf32",), "fp16": ("16 bits",), "bf16": ("16 bits",)}
+    return unit in ("", *units.get(operand, ("fp32", "tf32", "16 bits")))
+
+
 @check("kind_of_kernels")
 @check("computing_in_kind")
 def computing_in_kind(job: Job, stated: Stated) -> str:
@@ -400,13 +418,8 @@ def computing_in_kind(job: Job, stated: Stated) -> str:
     may = whole = 0
     for rank in job.of(stated.ranks):
         for kernel in rank.judged(rank.kernels):
-            unit, whole = unit_of(kernel.name), whole + kernel.dur
-            unit = "" if unit == "none" and MULTIPLIES.search(kernel.name) else unit
-            if operation in ("gemm", "convolution", "attention"):
-                units = {"fp32": ("fp32",), "tf32": ("tf32",), "fp16": ("16 bits",), "bf16": ("16 bits",)}
-                may += kernel.dur * (unit in ("", *units.get(operand, ("fp32", "tf32", "16 bits"))))
-            else:
-                may += kernel.dur * bool(re.search(WORDS.get(operation, ""), kernel.name, re.IGNORECASE))
+            whole += kernel.dur
+            may += kernel.dur * _may_be(kernel.name, operation, operand)
     if stated.unit == "name":
         return "" if may or not whole else "there are none"
     return at_most(stated, 100.0 * may / max(whole, 1), 2.0)

@@ -45,7 +45,7 @@ def peak(job: Job, stated: Stated) -> Change:
 
 
 def device_bytes(job: Job, stated: Stated) -> int:
-    properties = document(str(job.trace.rank(stated.ranks[0]).path)).get("deviceProperties", [])
+    properties = job.headers[stated.ranks[0]].get("deviceProperties", [])
     number = int(stated.about["device"].partition(":")[2])
     return next((each.get("totalGlobalMem", 0) for each in properties if each["id"] == number), 0)
 

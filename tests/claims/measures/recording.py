@@ -490,6 +490,7 @@ def more_kernels_than_usual(job: Job, stated: Stated) -> str:
 @check("short_step_time")
 @check("beyond_short_steps")
 @check("longest_step")
+@check("long_since")
 def steps_of_two_lengths(job: Job, stated: Stated) -> str:
     """Steps that take as long as a limit or longer, and the others: how many, how long, how much longer."""
     rank = (stated.ranks or stated.value)[0]
@@ -501,6 +502,9 @@ def steps_of_two_lengths(job: Job, stated: Stated) -> str:
     limit = stated.about["limit_ns"]
     long = [time for time in times.values() if time >= limit]
     short = [time for time in times.values() if time < limit]
+    if stated.measure == "long_since":
+        early = [step for step, time in times.items() if (time < limit) == (step >= stated.value[0])]
+        return f"{early} are on the other side" if early else ""
     if stated.measure == "long_steps":
         return close(stated, len(long), 0.0, 1.0)
     if stated.measure == "beyond_short_steps":

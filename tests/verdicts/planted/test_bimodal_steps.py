@@ -45,6 +45,27 @@ def test_regular_short_steps_are_told_as_regular(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lengths", "since"), [([2, 2, 2, 30, 30, 30, 30], 4), ([30, 30, 2, 2, 2, 30, 30], 0)]
+)
+def test_steps_that_are_long_from_one_on(lengths: list[int], since: int, tmp_path: Path) -> None:
+    text = judged(steps(*lengths), tmp_path).loc["bimodal_steps", "text"]
+    assert (f"All are long from iteration {since} on." in text) is bool(since)
+    assert ("All are long" in text) is bool(since)
+
+
+def test_kernels_that_slow_down_at_once_are_a_matter_of_clocks(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(1, 9):
+        with program.step(number):
+            for _ in range(40):
+                program.launch((100 if number < 4 else 150) * US)
+            program.synchronise()
+    row = judged(program, tmp_path).loc["bimodal_steps"]
+    assert row["suggestion"].startswith("Watch clocks, power, temperature")
+    assert "with no more kernels" in row["text"] and row["lost_as"] == "compute"
+
+
+@pytest.mark.parametrize(
     "lengths",
     [
         (30, 30, 2, 30, 30, 30, 30, 30, 30),  # one short step

@@ -120,7 +120,7 @@ def test_a_function_outside_of_operators_is_named(tmp_path: Path) -> None:
 
 def test_time_that_nothing_names_asks_for_stacks(tmp_path: Path) -> None:
     row = told(tmp_path, steps(silent))["host_outside"]
-    assert "with_stack=True" in row["suggestion"] and "up to 6.00 ms at a time" in row["text"]
+    assert "with_stack=True" in row["suggestion"] and "longest stretch is 6.00 ms" in row["text"]
 
 
 def test_gaps_between_short_operators_are_not_to_be_recorded_but_to_be_fewer(tmp_path: Path) -> None:

@@ -106,6 +106,22 @@ def test_what_the_host_does_most_comes_first(
     assert "activities=[" not in " ".join(found["suggestion"])  # the device was recorded
 
 
+def test_the_data_loader_is_told_beside_the_calls(tmp_path: Path) -> None:
+    """The near miss loads in another thread, for which nobody waits."""
+
+    def loads(program: Program) -> None:
+        launches(program)
+        program.load(2 * MS)
+
+    row = judged(lost(loads, steps=True).open(tmp_path)).iloc[0]
+    assert row["topic"] == "host_loading" and row["share_pct"] == pytest.approx(95, abs=4)
+    program = lost(waits, steps=True)
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    program.events.append(event("user_annotation", name, 100 * US, 5 * MS, tid=9))
+    (tmp_path / "thread").mkdir()
+    assert "host_loading" not in set(judged(program.open(tmp_path / "thread"))["topic"])
+
+
 def test_set_up_is_told_apart_from_launches(tmp_path: Path) -> None:
     found = judged(lost(sets_up, 1).open(tmp_path)).set_index("topic")
     assert found.index[0] == "host_set_up"

@@ -9,6 +9,7 @@ import pytest
 
 from hta_widgets.analysis import what_if
 from hta_widgets.analysis.findings import overview
+from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.model import Trace
 from tests.verdicts.plain_reader import nanoseconds
@@ -81,12 +82,12 @@ def test_work_in_each_step_that_nothing_names(tmp_path: Path):
     row = rows["unmarked_host"]
     assert "idle_host" not in rows and "host_stall" not in rows
     assert (
-        "In most steps aten::to ends it. It lasts up to 1.5" in row["text"]
+        "In most steps aten::to ends it. The longest stretch is 1.5" in row["text"]
         and "record_function" in row["suggestion"]
     )
-    # the first step's pause lies before its first device work
-    whole = idle_before(program, "aten::to", MS)
-    assert whole - 1500 * US <= row["cost_ns"] <= whole
+    # the first step begins with a pause, too, before any call
+    whole = idle_before(program, "aten::to", MS) + 1500 * US
+    assert row["cost_ns"] == pytest.approx(whole, rel=0.01)
     assert row["edits"] == "[edits.pauses(before='aten::to', longer_than_ns=1000000)]"
     assert (row["section"], row["method"]) == ("saves", "replay")
     assert row["saving_ns"] == pytest.approx(row["cost_ns"], rel=0.01)
@@ -95,6 +96,20 @@ def test_work_in_each_step_that_nothing_names(tmp_path: Path):
     assert "unmarked_host" not in without
     bare = what_if(steps(silent(0)).open(tmp_path), []).query("iteration.notna()")
     assert after["after_ns"].tolist()[1:] == pytest.approx(bare["before_ns"].tolist()[1:], rel=0.001)
+
+
+def test_what_precedes_the_first_call_is_a_pause_only_in_an_annotation(tmp_path: Path):
+    """Without one, the recording begins with the call."""
+    program = steps(silent(1500 * US))
+    lengths = []
+    for folder, events in (
+        ("marked", program.events),
+        ("bare", [each for each in program.events if not each["name"].startswith("ProfilerStep")]),
+    ):
+        program.events = events
+        (tmp_path / folder).mkdir()
+        lengths.append(len(pauses_of(program.open(tmp_path / folder).rank(0)).when))
+    assert lengths == [10, 9]
 
 
 def test_a_pause_from_one_step_into_the_next_comes_once(tmp_path: Path):

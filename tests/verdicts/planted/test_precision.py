@@ -13,6 +13,7 @@ from hta_widgets import Trace
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.sections import OPEN
 from tests.analysis.kineto_file import write
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import US, Program
 
 STEPS = range(1, 7)
@@ -114,6 +115,27 @@ def test_nothing_is_said_of_an_unknown_device(tmp_path: Path, device: str | None
         "on which units kernels multiply" in gap["text"]
         and ("datasheet" if device else "name of the device") in gap["text"]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "built_for"),
+    [
+        ("ampere_sgemm_128x64_nn", "8.0"),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1::Params)", "8.0"),
+        ("sm90_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_ffma", "9.0"),
+        (FP32, ""),  # what is built for Volta also runs on devices without tensor cores
+    ],
+)
+def test_kernels_say_what_an_unnamed_device_has(tmp_path: Path, name: str, built_for: str) -> None:
+    trace = opened(tmp_path, steps((name, 12), (ADD, 8))(), None)
+    rows = overview(trace).set_index("topic")
+    assert ("fp32_units" in rows.index) is bool(built_for)
+    if built_for:
+        assert (
+            f"runs kernels that are built for compute capability {built_for},"
+            in rows.loc["fp32_units", "text"]
+        )
+        assert not list(map(str, faults_of(trace, overview(trace).query("topic == 'fp32_units'"))))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from hta_widgets.analysis import temporal_breakdown
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -23,6 +24,7 @@ from tests.verdicts.planted.rank_programs import (
     US,
     AllReduce,
     Compute,
+    Copy,
     Idle,
     Pace,
     Play,
@@ -516,6 +518,31 @@ def test_a_late_host_costs_what_the_others_wait_for_it(ranks: int, tmp_path: Pat
     row = overview(Play(programs).open(tmp_path)).set_index("topic").loc["straggler"]
     assert row["rank"] == 1 and row["cost_ns"] == pytest.approx(4 * 2 * MS, rel=0.05)
     assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.05)
+
+
+def test_what_only_one_rank_does_once_is_no_usual_delay(tmp_path: Path) -> None:
+    """A checkpoint in one step of rank 0: without it, the others wait for nothing."""
+    programs = data_parallel([Pace()] * 4, steps=6)
+    at = programs[0].index(Step(3)) + 1
+    programs[0][at:at] = [operation for _ in range(20) for operation in (Idle(2 * MS), Copy(100 * US))]
+    trace = Play(programs).open(tmp_path)
+    row = overview(trace).set_index("topic").loc["straggler"]
+    assert row["rank"] == 0 and row["iteration"] == 3
+    assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.1)
+    said = story(trace)
+    assert said.headline.endswith("the late rank 0 in iteration 3")
+    left = {part.lost_as: part.ns for part in said.parts if part.form == "rest"}
+    assert (
+        max(left, key=lambda name: left[name]) == "compute"
+    )  # what is saved is waiting, and what rank 0 did
+
+
+def test_the_reason_of_a_late_rank_is_in_the_headline(tmp_path: Path) -> None:
+    said = story(Play(data_parallel(one(4, 1, Pace(idle_ns=2 * MS)))).open(tmp_path))
+    assert said.headline.endswith("the late rank 1 (CPU work that nothing names)")
+    assert said.advice[0].todo.startswith("Mark what the loop does then")
+    slow = story(Play(data_parallel(one(4, 1, Pace(slow=1.5)))).open(tmp_path))
+    assert slow.headline.endswith("rank 1's slow kernels")
 
 
 def test_two_ranks_that_are_late_by_turns_are_both_named(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
     assert said.startswith("8.0")
     works = 100 * (1 - sum(server.bubbles) / sum(server.periods))
     first = re.match(
-        r"[\d.]+ ms per token; the GPU works (.+) % of it; 4\.0\d ms between steps in schedule\.", said
+        r"[\d.]+ ms per token; the GPU works (.+) % of it\. 4\.0\d ms lie between steps in schedule\.", said
     )
     assert first
     assert float(first[1]) == pytest.approx(works, rel=0.01)
@@ -94,7 +94,7 @@ def test_a_runner_that_names_only_parts_of_its_steps(tmp_path: Path, scope: str)
     assert not check_job(trace)
     said = sentence(overview(trace))
     first = re.match(
-        r"([\d.]+) ms per step; the GPU works (.+) % of it; 2\.0\d ms between steps in schedule\.", said
+        r"([\d.]+) ms per step; the GPU works (.+) % of it\. 2\.0\d ms lie between steps in schedule\.", said
     )
     assert first
     assert float(first[1]) == pytest.approx(7, rel=0.01)
