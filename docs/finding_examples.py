@@ -141,6 +141,8 @@ MADE: dict[str, Build] = {
     "devices_in_turn": lambda folder: opened(folder, test_turns.steps(True), H100),
     "queue_full": lambda folder: test_queue_full.ahead(150).open(folder),
     "host_operators": _host(test_host_alone.nothing),
+    "growing_tensor": _host(test_host_alone.answers),
+    "host_compiling": _host(test_host_alone.compiles),
     "host_loading": _host(lambda program, _: program.load(6 * MS)),
     "host_outside": _host(_augments),
     "host_optimizer": _host(_optimizes),

@@ -13,10 +13,11 @@ from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, slowdown, temporal_breakdown, what_if
 from hta_widgets.analysis.evidence.document import evidence
 from hta_widgets.analysis.findings import judged_scope, sentence
-from hta_widgets.analysis.findings.bar import CLASSES, whole_parts
+from hta_widgets.analysis.findings.bar import CLASSES, Part, Whole, whole_parts
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.shown_at import places_of
-from hta_widgets.analysis.findings.story import Story, story
+from hta_widgets.analysis.findings.story import Story, story, without_little
+from hta_widgets.analysis.findings.story_advice import once_faster
 from hta_widgets.analysis.job.edited import edited_job
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.replay.expressions import parse_all
@@ -371,3 +372,48 @@ def test_of_several_recordings_the_one_that_is_open_is_named() -> None:
         assert story(trace, None, overview(trace)).scope.endswith(f"per step, {name} of 3 recordings")
     alone = Trace.open(folder / "trace_04.json.gz", cache=False)
     assert "recording" not in story(alone, None, overview(alone)).scope
+
+
+def found_of(cost_ns: int, method: str = "replay") -> pd.Series:
+    return pd.Series({"cost_ns": cost_ns, "steps": 4, "method": method})
+
+
+STEP = Whole(1_000_000, True, {"compute": 1_000_000}, "GPU")
+
+
+@pytest.mark.parametrize(
+    ("cost_us", "saves_pct", "method", "said"),
+    [
+        (170, 12.0, "replay", "120 µs per step"),
+        (170, 32.3, "replay", "all of it"),  # what is hidden today shows then, too
+        (170, 32.3, "bound", "up to all of it"),
+        (170, 3.0, "bound", "up to 30.0 µs per step"),
+    ],
+)
+def test_no_more_than_a_loss_is_saved_of_it(cost_us, saves_pct, method, said):
+    assert once_faster(found_of(4_000 * cost_us, method), STEP, saves_pct) == said
+
+
+def test_what_has_nothing_left_in_the_bar_is_no_advice():
+    parts = [
+        Part(300_000, "simulated", "compute", 0),
+        Part(0, "simulated", "compute", 1),  # a saving, if none on top of others
+        Part(5_000, "unknown", "idle", 2),
+        Part(4_999, "hidden", "idle", 3),
+        Part(744, "unknown", "host", 4),
+        Part(10_000, "rest", "idle"),
+        Part(679_257, "rest", "compute"),
+    ]
+    rows = [found_of(at) for at in range(6)]  # the last has no part: it is about memory
+    kept, left = without_little(STEP, rows, parts)
+    assert [row["cost_ns"] for row in kept] == [0, 1, 2, 5]
+    assert [(part.ns, part.lost_as, part.finding) for part in left] == [
+        (300_000, "compute", 0),
+        (0, "compute", 1),
+        (5_000, "idle", 2),
+        (14_999, "idle", -1),
+        (679_257, "compute", -1),
+        (744, "host", -1),
+    ]
+    assert sum(part.ns for part in left) == sum(part.ns for part in parts)
+    assert without_little(None, rows, []) == (rows, [])

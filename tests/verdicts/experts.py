@@ -1,6 +1,6 @@
 """What is said of recordings, held against an expert's conclusions.
 
-`experts.toml` is about ../shared/recordings, `own.toml` about the recordings of an H100 in this repository.
+`experts.toml` is about ../shared/recordings, `own.toml` about the recordings in this repository.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def held_against(name: str) -> Judgement:
 
 def own_held_against(name: str) -> Judgement:
     """The same of a recording of this repository."""
-    bundled = name in examples.names()
-    folder = examples.path(name) if bundled else ROOT / "examples" / "recording" / "h100" / "run_1" / name
-    return _judged(OF_OUR_OWN[name], folder)
+    beside = (ROOT / "examples" / "recording" / folder / name for folder in ("h100/run_1", "cpu"))
+    folder = next((each for each in beside if each.is_dir()), None)
+    return _judged(OF_OUR_OWN[name], folder or examples.path(name))
 
 
 def _judged(expert: dict[str, Any], path: Path) -> Judgement:

@@ -61,8 +61,12 @@ def at_most(inputs: Inputs, finding: Finding, reason: Said) -> Saving:
 
 
 def _replayed(inputs: Inputs, job: ReplayedJob) -> Saving:
-    """What a step gains if the late ranks are as fast as the ranks are on average; at most, if all are."""
-    repaired: Said = say("{who} as fast as the ranks are on average", who=job.who or "all ranks")
+    """What a step gains if the late ranks are as fast as the ranks are on average; at most, if all are.
+
+    They are part of that average: ranks that become as fast as the others alone save more.
+    """
+    part = {0: "", 1: ", itself included"}.get(len(job.ranks), ", themselves included")
+    repaired: Said = say(f"{{who}} as fast as the ranks are on average{part}", who=job.who or "all ranks")
     if job.kind == "communication":
         repaired = "all transfers as fast as is usual"
     text = say("Simulated (all ranks) with {repaired}, {takes}", repaired=repaired, takes=inputs.takes)

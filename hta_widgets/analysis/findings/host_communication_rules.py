@@ -109,9 +109,8 @@ def _collectives(inputs: Inputs) -> Finding | None:
         apart, besides = waits.time, " Waiting for the last rank to join is not part of it."
     elif waits is None and any(host.waits.length for host in hosts.values()):
         besides, first = " That includes waiting for other ranks.", whom_to_record(inputs)
-    lost = {
-        rank: host.communicates - apart[rank] if apart else host.communicates for rank, host in hosts.items()
-    }
+    time = {rank: host.spent["collectives"] for rank, host in hosts.items()}
+    lost = {rank: own - apart[rank] for rank, own in time.items()} if apart else time
     found = lost_by_hosts(hosts, "collectives", {rank: time.length for rank, time in lost.items()})
     if found is None:
         return None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
-
-import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.findings.callers import place_claim
@@ -17,15 +14,15 @@ from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
-from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
-from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.formatting import brief
 
 _MOST_NAMES: Final = 2
 _LEAST_PCT: Final = 3.0
 _SHORT_NS: Final = 5_000
 """An operator that takes less, with the profiler's own time for it, hardly does more than be called."""
+_BETWEEN_NS: Final = 10_000
+"""Python hardly takes more from one operator to the next than to call it."""
 _LONG_UPDATE_NS: Final = 50_000
 """Updates that take longer on average compute, however many they are."""
 _MANY_UPDATES: Final = 30
@@ -33,9 +30,6 @@ _MENTIONED: Final = 0.1
 _FEWER: Final = (
     "fewer and larger operators: torch.compile joins small ones, and a larger batch gives each more"
 )
-_CAT: Final = "aten::cat"
-_FAR_SMALLER: Final = 10
-_SEVERAL: Final = 3
 
 
 def _operators(inputs: Inputs) -> Finding | None:
@@ -49,8 +43,8 @@ def _operators(inputs: Inputs) -> Finding | None:
         return None
     longest = list(longest_first(host.operators for host in hosts.values()).items())[:_MOST_NAMES]
     ranks = list(hosts)
-    listed = {name: 100.0 * time / whole for name, time in longest if 100.0 * time >= _LEAST_PCT * whole}
-    names = names_with_shares(inputs, listed, ranks, ("longest_operator", "operator_time"))
+    longest_pct = {name: 100.0 * time / whole for name, time in longest if 100.0 * time >= _LEAST_PCT * whole}
+    names = names_with_shares(inputs, longest_pct, ranks, ("longest_operator", "operator_time"))
     calls = sum(host.calls for host in hosts.values())
     each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
     short: Said = ""
@@ -65,20 +59,18 @@ def _operators(inputs: Inputs) -> Finding | None:
             each=Claim("mean_operator", each, "ns", ranks=tuple(ranks)),
         )
         advice = f"Run {_FEWER} to do."
-    if longest and longest[0][0] == _CAT and any(inputs.of(rank, _grows_by_cat) for rank in ranks):
-        short = say(
-            " {name} copies a tensor that grows from call to call, to add little to it.",
-            name=Claim("grows_by", _CAT, "name", ranks=tuple(ranks)),
-        )
-        advice = (
-            "If that is a cache of keys and values, allocate it once at its full size and write into it. "
-            'Transformers has such a static cache: cache_implementation="static".'
-        )
+    region, open_ns = next(iter(longest_first(host.regions for host in hosts.values()).items()), ("", 0))
+    where: Said = ""
+    if 2 * open_ns >= whole:
+        pct = {region: 100.0 * open_ns / whole}
+        named = names_with_shares(inputs, pct, ranks, ("longest_region", "region_time"))
+        where = say(" Most of the time lies in {region}.", region=named)
     text = say(
-        "No device work is recorded: the main thread is in operators {share}.{longest}{short}",
+        "No device work is recorded: the main thread is in operators {share}.{longest}{short}{where}",
         share=inputs.share_of_time("host_time", share, ranks, part="operators"),
-        longest=say(" Longest, inner ones aside: {names}.", names=names) if listed else "",
+        longest=say(" Longest, inner ones aside: {names}.", names=names) if longest_pct else "",
         short=short,
+        where=where,
     )
     name = longest[0][0] if longest else ""
     most = longest and 2 * longest[0][1] > whole
@@ -86,30 +78,6 @@ def _operators(inputs: Inputs) -> Finding | None:
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
-
-
-def _grows_by_cat(inputs: Inputs, rank: int) -> bool:
-    """Whether a tensor grows from call to call by joining it to one that is far smaller."""
-    rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(named(rank_trace, _CAT.__eq__))
-    if not len(rows) or not rank_trace.has_argument("input_dims"):
-        return False
-    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
-    texts, kinds = rank_trace.table.dictionary("input_dims"), rank_trace.table.dictionary("input_type")
-    sizes = []
-    for dims, types in zip(
-        rank_trace.argument_codes("input_dims")[rows].tolist(),
-        rank_trace.argument_codes("input_type")[rows].tolist(),
-        strict=True,
-    ):
-        shapes = (
-            parse_shapes(texts[dims], parse_types(kinds[types]) if types >= 0 else ()) if dims >= 0 else ()
-        )
-        joined = shapes[0] if shapes and isinstance(shapes[0], list) else []
-        first, *rest = [math.prod(shape) for shape in joined if isinstance(shape, tuple)] or [0]
-        if rest and sum(rest) * _FAR_SMALLER <= first:
-            sizes.append(first)
-    return len(set(sizes)) >= _SEVERAL and 2 * len(sizes) > len(rows) and sizes == sorted(sizes)
 
 
 def _loading(inputs: Inputs) -> Finding | None:
@@ -133,6 +101,7 @@ def _loading(inputs: Inputs) -> Finding | None:
         advice,
         "user_annotations",
         found.evidence(""),
+        lost=inputs.when(found.ranks, lambda rank: hosts[rank].spent["loading"]),
         explains=found.alone,
     )
 
@@ -152,12 +121,14 @@ def _outside(inputs: Inputs) -> Finding | None:
     if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
         places = []
     first = places[0][0] if places else ""
+    mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
     where = ". The longest stretch is {longest}"
-    if 2 * host.long_ns < lost:
+    short = host.parts["operators"] < _SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
+    if short or 2 * host.long_ns < lost:
         where = (
             ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )
-        advice, places = f"Run {_FEWER} to do.", []
+        advice, places, mostly_there = f"Run {_FEWER} to do.", [], False
     elif places:
         where = ". {places}. The longest stretch is {longest}"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
@@ -188,20 +159,22 @@ def _outside(inputs: Inputs) -> Finding | None:
         advice,
         "call_stacks",
         found.evidence(first),
+        lost=inputs.when(found.ranks, lambda rank: hosts[rank].spent["outside"]),
         explains=found.alone,
         severity="note" if mostly_works else None,
+        title=f"Time outside of operators (mostly {brief(short_place(first))})" if mostly_there else "",
     )
 
 
 def _optimizer(inputs: Inputs) -> Finding | None:
     """An optimizer that updates parameters one by one, in many short operators."""
     hosts = hosts_of(inputs)
-    found = lost_by_hosts(hosts, "optimizer", {rank: host.optimizer_ns for rank, host in hosts.items()})
+    found = lost_by_hosts(hosts, "optimizer", {rank: host.optimizing.length for rank, host in hosts.items()})
     if found is None or found.share_pct < WARNING_PCT or not inputs.judged:
         return None
     host = hosts[found.worst]
     often = host.updates // inputs.judged
-    if host.fused or often <= _MANY_UPDATES or host.optimizer_ns > _LONG_UPDATE_NS * host.updates:
+    if host.fused or often <= _MANY_UPDATES or host.optimizing.length > _LONG_UPDATE_NS * host.updates:
         return None
     return Finding(
         found.cost_ns,
@@ -214,6 +187,7 @@ def _optimizer(inputs: Inputs) -> Finding | None:
         "fused=True, where the optimizer has it for CPUs, updates each parameter in one operator, or many.",
         "user_annotations",
         found.evidence(host.optimizer),
+        lost=inputs.when(found.ranks, lambda rank: hosts[rank].optimizing),
     )
 
 
@@ -237,6 +211,7 @@ RULES = (
         label="Data loader",
         cause="the data loader",
         judge=_loading,
+        general=True,
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
         wrong_if="The loader waits for something else, such as a lock or a slow disk that other jobs use.",
@@ -248,6 +223,7 @@ RULES = (
         label="Outside of operators",
         cause="time outside of operators",
         judge=_outside,
+        general=True,
         wrong_if="The profiler's own time is most of it.",
     ),
     host_rule(

@@ -23,10 +23,10 @@ from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
-PARTS: Final = ("loading", "operators", "collectives", "elsewhere", "outside")
-"""What a thread does, each instant in one: the data loader; operators; communication, be it calls of it or
-waiting for a collective that other threads carry out; nothing, while other threads are in operators; nothing
-of all that."""
+PARTS: Final = ("loading", "compiling", "operators", "collectives", "elsewhere", "outside")
+"""What a thread does, each instant in one: the data loader; torch.compile; operators; communication, be it
+calls of it or waiting for a collective that other threads carry out; nothing, while other threads are in
+operators; nothing of all that."""
 
 _COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
 # Calls that do nothing but communicate, or copy what is communicated.
@@ -34,6 +34,8 @@ _CALL = re.compile(
     r"^(?:gloo|mpi|ucc|c10d|_?c10d_functional|fsdp|FSDP|torch\.distributed\.ddp\.reducer"
     r"|torch::distributed::reducer):|^record_param_comms$"
 )
+# Parts of torch.compile, which the profiler has for operators.
+_COMPILES = re.compile(r"\(dynamo_timed\)$")
 # Kernels of the CPU. Others show by their time: an operator of a device returns when it has launched.
 _OF_CPU = re.compile(r"mkldnn|onednn|_for_cpu$|_slow_conv2d|thnn_conv2d|^(?:gloo|mpi):")
 _OF_GPU = re.compile(r"cudnn|miopen|cuda|_efficient_attention|hip")
@@ -72,23 +74,24 @@ class HostTime:
     """The judged time of the thread that runs the steps of a rank, ns.
 
     Attributes:
-        window_ns: all of it. parts: it, by `PARTS`.
+        thread: of which it is. window_ns: all of it. spent: when it does what, by `PARTS`.
         operators: name -> time in operators of this name, inner ones aside, the longest first.
         calls: how many operators.
         places: Python functions and annotations that are open outside of operators, inner ones aside.
         regions: annotations that lie in no other, and how long they are open.
         long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
-        optimizer: names of its steps. optimizer_ns: how long they are open. updates: operators in them.
+        optimizer: name of its steps. optimizing: when they are open. updates: operators in them.
         fused: some of these update many parameters at once.
         collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2]; around:
             the one that is open around each, -1 for none.
-        communicates: when the thread does. waits: when it waits for a collective in no call.
+        waits: when it waits for a collective in no call.
         forwards: how often DDP's forward pass runs. reduced: after how many of these, before the next one,
             gradients are reduced. reductions: how many calls that takes. sharded: FSDP gathers parameters.
     """
 
+    thread: int
     window_ns: int
-    parts: dict[str, int]
+    spent: dict[str, Intervals]
     operators: dict[str, int]
     calls: int
     places: dict[str, int]
@@ -96,18 +99,22 @@ class HostTime:
     long_ns: int
     longest_ns: int
     optimizer: str
-    optimizer_ns: int
+    optimizing: Intervals
     updates: int
     fused: bool
     collectives: tuple[str, ...]
     spans: Int64
     around: Int64
-    communicates: Intervals
     waits: Intervals
     forwards: int
     reduced: int
     reductions: int
     sharded: bool
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """How long it does what, by `PARTS`; adds up to all of it."""
+        return {part: time.length for part, time in self.spent.items()}
 
     def in_collectives(self, time: Intervals) -> dict[str, int]:
         """Name -> how much of a time is in collectives, sends and receives of it, those inside them aside."""
@@ -206,9 +213,11 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
     calling = enclosing | own_calls
     loading = judged & open_time(rank_trace, calling & named(rank_trace, is_data_loading))
-    communicating = (judged & open_time(rank_trace, calling & named(rank_trace, _CALL.search))) - loading
-    operators = (judged & open_time(rank_trace, own_calls)) - loading - communicating
-    silent = judged - loading - operators - communicating
+    compiling = (judged & open_time(rank_trace, calling & named(rank_trace, _COMPILES.search))) - loading
+    apart = loading | compiling
+    communicating = (judged & open_time(rank_trace, calling & named(rank_trace, _CALL.search))) - apart
+    operators = (judged & open_time(rank_trace, own_calls)) - apart - communicating
+    silent = judged - apart - operators - communicating
     collective = named(rank_trace, _COLLECTIVE.search) & among(
         classes, (EventClass.ANNOTATION, EventClass.HOST_OP)
     )
@@ -217,9 +226,8 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     waits = _waits(rank_trace, quiet, np.flatnonzero(collective))
     elsewhere = (silent - waits) & open_time(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
-    communicates = communicating | waits
     lengths = outside.end - outside.start
-    parts = dict(zip(PARTS, (loading, operators, communicates, elsewhere, outside), strict=True))
+    spent = (loading, compiling, operators, communicating | waits, elsewhere, outside)
     updating = enclosing & named(rank_trace, _OPTIMIZER.search)
     update = judged & open_time(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
@@ -231,8 +239,9 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     own = _own(rank_trace, calls, operators)
     places = np.flatnonzero(enclosing & ~_marks_steps(rank_trace))
     return HostTime(
+        thread,
         judged.length,
-        {part: time.length for part, time in parts.items()},
+        dict(zip(PARTS, spent, strict=True)),
         longest_names(rank_trace, calls, own),
         int((own > 0).sum()),
         longest_names(rank_trace, places, _own(rank_trace, places, outside)),
@@ -240,13 +249,12 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
-        update.length,
+        update,
         len(updates),
         bool(named(rank_trace, _FUSED.search)[updates].any()),
         tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
         spans,
         _around(spans, rank_trace.thread[at].astype(np.int64)),
-        communicates,
         waits,
         *_reductions(rank_trace, judged, enclosing, own_calls),
         bool((calling & named(rank_trace, _SHARDS.search)).any()),

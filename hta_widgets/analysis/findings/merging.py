@@ -24,7 +24,8 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
 
     What a late rank alone loses is why it is late: a part of the waiting for it. A loss most of whose time
     lies within a larger one, on each of its ranks, is a part of that. Parts have no parts. What is known to
-    save something is no part of what is not: most of that being such losses, it is a part of the largest.
+    save something is no part of what is not: most of that being such losses, it is a part of the largest. But
+    what only some steps lose is a part of what makes them long, if that is more; a late rank is what does.
     """
     wholes = sorted(judged, key=_largest_first)
     found: dict[str, str] = {}
@@ -36,7 +37,7 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             if _is_known_beside(each, whole):
                 savers.setdefault(whole.rule.topic, []).append(each)
                 continue
-            if _is_all_of(each, whole):
+            if _is_all_of(each, whole) or (whole.rule.of_some_steps and each.finding.late):
                 found[whole.rule.topic] = each.rule.topic
             else:
                 found[each.rule.topic] = whole.rule.topic
@@ -45,6 +46,8 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
         parts = savers.get(whole.rule.topic, [])
         if sum(_length(part.finding) for part in parts) >= _MOST * _length(whole.finding) > 0:
             found.setdefault(whole.rule.topic, parts[0].rule.topic)
+        elif whole.rule.of_some_steps and whole.rule.topic not in found:
+            found |= {part.rule.topic: whole.rule.topic for part in parts if part.rule.topic not in found}
     for each in judged:
         for whole in judged:
             if _delays(each.finding, whole.finding) and not _is_known_beside(each, whole):

@@ -33,7 +33,7 @@ def outside(inputs: Inputs, earlier: Found | None) -> Found | None:
     """
     if inputs.asked != Scope(ranks=inputs.asked.ranks):
         return None
-    found = [_ends(inputs, rank) for rank in inputs.trace.ranks_of(inputs.asked)]
+    found = [_ends(inputs, rank) for rank in inputs.trace.ranks_of(inputs.scope)]
     most = max((each for each in found if each), key=lambda each: each.apart.length, default=None)
     if most is None or not (inputs.trace.rank(most.rank).device_span or hosts_of(inputs)):
         return None  # then nothing is judged

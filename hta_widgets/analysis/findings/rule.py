@@ -110,6 +110,7 @@ class Rule:
         headline: the verdict in one sentence, where it is not built from cost and saving.
         leads: the answer in one sentence begins with what it finds.
         beside: what it finds stands beside the headline, and says more than the verdict.
+        of_some_steps: what is mostly lost in its steps, and less than they lose, is no cause of its own.
         unjudged: it is about what of the recording is not judged.
     """
 
@@ -132,6 +133,7 @@ class Rule:
     headline: str = ""
     leads: bool = False
     beside: bool = False
+    of_some_steps: bool = False
     unjudged: bool = False
 
     @property

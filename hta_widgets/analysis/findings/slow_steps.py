@@ -36,7 +36,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             "Record more steps: torch.profiler.schedule(..., active=10).",
             f"what is usual takes {LEAST_STEPS} steps to know",
         )
-    steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
+    steps = inputs.judged_rows
+    steps = steps[~steps["partial"] & ~steps["start_up"]]
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
     slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
     late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"] & ~slow_rank]))
@@ -110,6 +111,7 @@ RULE = Rule(
     cause="unusually long steps",
     lost_as="idle",
     judge=slow_steps,
+    of_some_steps=True,
     applies=lambda inputs: bool(len(inputs.steps)),
     no_change="whether these steps must do more than the others is not known",
     wrong_if="These steps are meant to do more, such as evaluation or logging.",

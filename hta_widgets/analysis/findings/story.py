@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import pandas as pd
@@ -17,6 +17,7 @@ from hta_widgets.analysis.findings.bar import (
     saved_in,
     whole_of_step,
 )
+from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
@@ -125,6 +126,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     parts = bar(trace, scope, whole, rows) if whole else []
+    rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
     return Story(
@@ -152,6 +154,23 @@ def _on_devices(inputs: Inputs, whole: Whole | None) -> bool:
     if whole:
         return "host" not in whole.split
     return any(inputs.trace.rank(rank).device_events for rank in inputs.trace.ranks_of(inputs.scope))
+
+
+def without_little(
+    whole: Whole | None, rows: list[pd.Series], parts: list[Part]
+) -> tuple[list[pd.Series], list[Part]]:
+    """What is found, and the bar, without what can neither be saved nor has much left for it in the bar."""
+    little = {
+        part.finding for part in parts if part.form in ("unknown", "hidden") and not _is_large(part, whole)
+    }
+    kept = [at for at in range(len(rows)) if at not in little]
+    place = {at: new for new, at in enumerate(kept)}
+    rest = {part.lost_as: part.ns for part in parts if part.form == "rest"}
+    for part in parts:
+        if part.finding in little:
+            rest[part.lost_as] = rest.get(part.lost_as, 0) + part.ns
+    found = [replace(part, finding=place[part.finding]) for part in parts if part.finding in place]
+    return [rows[at] for at in kept], [*found, *(Part(ns, "rest", name) for name, ns in rest.items() if ns)]
 
 
 def _trust(trace: Trace, inputs: Inputs) -> str:
@@ -222,8 +241,11 @@ def _of_whole(
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if unknown:
         most = unknown[0]
-        cause = advice[most.finding].cause_words
-        return f"{time}; {duration(most.ns)} of it is lost to {cause}, saving not estimated"
+        lost = (
+            f"{duration(most.ns)} of it is lost to {advice[most.finding].cause_words}, saving not estimated"
+        )
+        work = f"{decapitalised(_working(frame))}; " if "host" in whole.split and _works_most(frame) else ""
+        return f"{time}; {work}{lost}"
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
@@ -233,18 +255,24 @@ def _of_whole(
 def _does(frame: pd.DataFrame, whole: Whole) -> str:
     """What most of the time goes to; on a host its work, if that is found."""
     if "host" in whole.split:
-        return decapitalised(_working(frame, "it")) or "no cause takes much of it"
+        return decapitalised(_working(frame)) or "no cause takes much of it"
     main = max(whole.split, key=lambda name: whole.split[name])
     share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
     return _DOES[main].format(device=whole.device, pct=share)
 
 
-def _working(frame: pd.DataFrame, of: str) -> str:
+def _works_most(frame: pd.DataFrame) -> bool:
+    """Whether a host's work takes nearly all of the time, so that losses are smaller than that, or in it."""
+    return bool((frame.loc[frame["role"] == "work", "share_pct"] >= COMPUTE_BOUND_PCT).any())
+
+
+def _working(frame: pd.DataFrame) -> str:
     """What a host does most of the time, as a sentence without its full stop; "" if that is not found."""
     work = frame[frame["role"] == "work"]
     if work.empty:
         return ""
-    return f"{work['title'].iloc[0]} takes {percent(work['share_pct'].iloc[0])} of {of}"
+    first = work.iloc[0]
+    return f"{first['title']} takes {percent(first['share_pct'])} of it, and {first['headline']}"
 
 
 def _without_bar(frame: pd.DataFrame) -> str:
@@ -286,9 +314,8 @@ def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[A
         share = percent(100.0 * rest[main] / sum(rest[name] for name in CLASSES))
         said = _DOES[main].format(device=whole.device, pct=share)
         return f"Of the time that remains, {said.removesuffix(' of it')}."
-    if "host" in whole.split and any(part.form == "unknown" for part in parts):
-        said = _working(frame, "the time")
-        return f"{said}." if said else ""
+    if "host" in whole.split:
+        return str(next(iter(frame.loc[frame["role"] == "work", "text"]), ""))
     return ""
 
 
@@ -303,8 +330,8 @@ def _saved(whole: Whole | None, parts: list[Part], saved_ns: int) -> str:
     return f"{duration(saved_ns)}{at_most} can be saved ({percent(100.0 * saved_ns / whole.ns)})"
 
 
-def _is_large(part: Part, whole: Whole) -> bool:
-    return 100.0 * part.ns >= LEAST_PCT * whole.ns
+def _is_large(part: Part, whole: Whole | None) -> bool:
+    return whole is None or 100.0 * part.ns >= LEAST_PCT * whole.ns
 
 
 def _clean(frame: pd.DataFrame) -> list[str]:

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import LostAs
+from hta_widgets.analysis.findings.host_time import HostTime, host_time
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
@@ -23,16 +24,28 @@ _VERBS: Final = {
     "exposed_communication": "it communicates without computing",
     "exposed_memory": "it copies memory",
     "idle": "the device is idle",
+    "loading": "it is in the data loader",
+    "compiling": "it compiles",
+    "operators": "it is in operators",
+    "collectives": "it communicates",
+    "elsewhere": "it waits for operators of other threads",
+    "outside": "it is in no operator",
 }
 _ONLY_THEN: Final = "Look at what only happens in these steps: "
 _ADVICE: Final = {
     "exposed_communication": f"{_ONLY_THEN}what is sent, between whom, and which rank is late.",
     "exposed_memory": f"{_ONLY_THEN}checkpoints, offloading, what is read back.",
     "idle": f"{_ONLY_THEN}logging, checkpoints, evaluation, garbage collection, compiling, new shapes.",
+    "loading": f"{_ONLY_THEN}evaluation with a data loader of its own, batches that are slow to make.",
 }
-_MORE_KERNELS: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
-_SAME_KERNELS: Final = "Compare the kernels of these steps: new shapes, autotuning, other work on the device."
-_FEW_KERNELS: Final = 0.01
+_ADVICE["collectives"] = _ADVICE["exposed_communication"]
+_MORE_WORK: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
+_SAME_WORK: Final = {
+    "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
+    "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
+}
+_WORK: Final = {"compute": "kernel", "operators": "operator"}
+_FEW: Final = 0.01
 _MOST: Final = 0.5
 
 
@@ -53,7 +66,7 @@ class Beyond(NamedTuple):
     @property
     def same_kernels(self) -> bool:
         """Whether its kernels take longer, and are no more."""
-        return self.advice == _SAME_KERNELS
+        return self.advice == _SAME_WORK["compute"]
 
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -84,15 +97,12 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
 def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[int] = ()) -> Beyond:
     """What a step of a rank does longer than `others` do, or its steps that are not unusual.
 
-    Its text is "" without device work.
+    Its text is "" where that is not known: no device works, and the host does not do all the work.
     """
-    rank_trace = inputs.trace.rank(rank)
-    if not rank_trace.device_span:
-        return Beyond(NOTHING_SAID, _ADVICE["idle"])
     steps, windows, spent = _spent(inputs, rank)
     parts = {name: part.within_each(windows) for name, part in spent.items()}
     here, usual = steps["iteration"].eq(iteration).to_numpy(), _usual(steps, others)
-    if not usual.any():  # every step of a rank may be unusual among those of others
+    if not parts or not usual.any():  # every step of a rank may be unusual among those of others
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
@@ -102,24 +112,37 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         f" {capitalised(_VERBS[most])} {{time}} longer",
         time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
     )
-    if most != "compute":
-        return Beyond(text + ".", _ADVICE[most], _CLASS.get(most, "idle"))
-    kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
-    begins = np.sort(rank_trace.start[kernels])  # when they run, whichever step launches them
+    if most not in _WORK:
+        return Beyond(text + ".", _ADVICE.get(most, _ADVICE["idle"]), _CLASS.get(most, "idle"))
+    begins = _begin(inputs, rank)
     counts = begins.searchsorted(windows[:, 1]) - begins.searchsorted(windows[:, 0])
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
-    many = more > _FEW_KERNELS * common
+    many = more > _FEW * common
     number = Claim(
-        "more_kernels_than_usual",
+        f"more_{_WORK[most]}s_than_usual",
         more,
         "count",
         ranks=(rank,),
         about={"iteration": iteration, **compared},
-        shown=counted(more, "kernel") if many else "no",
+        shown=counted(more, _WORK[most]) if many else "no",
     )
-    text += say(", with {number} more." if many else ", with {number} more kernels.", number=number)
-    return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS, "compute")
+    text += say(", with {number} more." if many else f", with {{number}} more {_WORK[most]}s.", number=number)
+    return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
+
+
+def _begin(inputs: Inputs, rank: int) -> Int64:
+    """When the kernels of a rank begin, whichever step launches them, or its host's operators; sorted."""
+    rank_trace = inputs.trace.rank(rank)
+    chosen = rank_trace.event_class == EventClass.COMPUTE
+    if (host := _host(inputs, rank)) is not None:
+        chosen = (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.thread == host.thread)
+    return np.sort(rank_trace.start[chosen])
+
+
+def _host(inputs: Inputs, rank: int) -> HostTime | None:
+    """What the host does, where it does all the work."""
+    return None if inputs.trace.rank(rank).device_span else inputs.of(rank, host_time)
 
 
 def longer_in(
@@ -127,15 +150,16 @@ def longer_in(
 ) -> Intervals:
     """When a rank does, in these steps, what it does there for more than twice as long as is usual.
 
-    That is as in `others`, or in its steps that are not unusual.
+    That is as in `others`, or in its steps that are not unusual. Of a host that does all the work, all the
+    time of these steps: what it does elsewhere is most of other losses, unless these steps are what is wrong.
     """
-    if not inputs.trace.rank(rank).device_span:
-        return Intervals.union([], [])
     steps, windows, spent = _spent(inputs, rank)
     here, usual = steps["iteration"].isin(iterations).to_numpy(), _usual(steps, others)
-    if not usual.any():
-        return Intervals.union([], [])
     found = Intervals.union([], [])
+    if not usual.any():
+        return found
+    if "outside" in spent:
+        return Intervals.union(windows[here, 0], windows[here, 1])
     for part in spent.values():
         time = part.within_each(windows)
         if time[here].sum() * (1 - _MOST) > here.sum() * np.median(time[usual]):
@@ -150,12 +174,18 @@ def _usual(steps: pd.DataFrame, others: Collection[int]) -> Bool:
 
 
 def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:
-    """The complete steps of a rank, start-up aside; their windows; and when it does each of `_VERBS`."""
-    steps = inputs.steps[(inputs.steps["rank"] == rank) & ~inputs.steps["partial"]]
-    steps = steps[~steps["start_up"]].reset_index(drop=True)
+    """The complete steps of a rank, start-up aside; their windows; and when it does what, by `_VERBS`.
+
+    The last is empty where that is not known.
+    """
+    steps = inputs.judged_rows
+    steps = steps[(steps["rank"] == rank) & ~steps["partial"] & ~steps["start_up"]].reset_index(drop=True)
     windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
+    if not inputs.trace.rank(rank).device_span:
+        host = _host(inputs, rank)
+        return steps, windows, host.spent if host else {}
     work = busy(inputs.trace.rank(rank), inputs.asked)
-    spent = {name: getattr(work, name) for name in _VERBS if name != "idle"}
+    spent = {name: getattr(work, name) for name in ("compute", "exposed_communication", "exposed_memory")}
     spent["idle"] = Intervals.union(windows[:, 0], windows[:, 1]) - work.any
     return steps, windows, spent
 

@@ -28,6 +28,7 @@ CALL = re.compile(
     r"(?:gloo|mpi|ucc|c10d|_?c10d_functional|fsdp|FSDP|torch\.distributed\.ddp\.reducer"
     r"|torch::distributed::reducer):|record_param_comms$"
 )
+COMPILES = re.compile(r"\(dynamo_timed\)$")
 STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
@@ -229,11 +230,13 @@ def is_operator(each: Record) -> bool:
 
 @memoize_per_rank()
 def parts(rank: PlainRank) -> dict[str, list[Window]]:
-    """When the thread of the steps loads data, is in operators, or is in none."""
+    """When the thread of the steps loads data, compiles, is in operators, or is in none."""
     thread = main_thread(rank)
     loading = union(each.window for each in thread if LOADING.search(each.name))
-    calls = subtract(union(each.window for each in thread if CALL.match(each.name)), loading)
-    apart = union([*loading, *calls])
+    compiling = subtract(union(each.window for each in thread if COMPILES.search(each.name)), loading)
+    calls = union(each.window for each in thread if CALL.match(each.name))
+    calls = subtract(calls, union([*loading, *compiling]))
+    apart = union([*loading, *compiling, *calls])
     operators = subtract(union(each.window for each in thread if is_operator(each)), apart)
     silent = subtract(union(rank.windows), union([*apart, *operators]))
     threads = rank.all_threads.values()
@@ -245,6 +248,8 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     optimizer = union(each.window for each in thread if each.name.startswith("Optimizer.step#"))
     return {
         "loading": loading,
+        "compiling": compiling,
+        "growing": union(each.window for each in growing(thread)),
         "calls": calls,
         "operators": operators,
         "silent": silent,
@@ -279,7 +284,7 @@ def host_time(job: Job, stated: Stated) -> str:
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
-        if part in ("loading", "operators", "optimizer"):
+        if part in ("loading", "compiling", "growing", "operators", "optimizer"):
             low, high = low + rank.within(found[part]), high + rank.within(found[part])
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
@@ -314,7 +319,7 @@ def own_times(rank: PlainRank) -> dict[str, int]:
     """By name of the operators of the thread of the steps, how long they are open, inner ones aside."""
     found: dict[str, int] = {}
     found_parts = parts(rank)
-    apart = union([*found_parts["loading"], *found_parts["calls"]])
+    apart = union([*found_parts["loading"], *found_parts["compiling"], *found_parts["calls"]])
 
     def own(each: Record) -> int:
         judged = [part for window in rank.windows for part in overlap([each.window], window)]
@@ -455,13 +460,29 @@ def host_caused_waiting(job: Job, stated: Stated) -> str:
 
 @check("host_time_beyond_others")
 def host_time_beyond_others(job: Job, stated: Stated) -> str:
-    """How much longer the thread is in a part than on the other ranks, on average."""
+    """How much longer the thread is in a part than on the other ranks, on average.
+
+    What is outside is no more than the silence, and no less than what of it no collective runs in.
+    """
     part = stated.about["part"]
-    name = "silent" if part == "outside" else part
-    times = {number: rank.within(parts(rank)[name]) for number, rank in job.ranks.items()}
-    own = times.pop(stated.ranks[0])
-    more = (own - sum(times.values()) / len(times)) / (len(job.steps) if stated.unit == "ns/step" else 1)
-    return at_most(stated, more, 0.02 * own) if part == "outside" else close(stated, more, 0.05, 0.02 * own)
+    steps = len(job.steps) if stated.unit == "ns/step" else 1
+    found = {number: parts(rank) for number, rank in job.ranks.items()}
+    most = {
+        number: job.ranks[number].within(each[part.replace("outside", "silent")])
+        for number, each in found.items()
+    }
+    least = most
+    if part == "outside":
+        least = {
+            number: job.ranks[number].within(subtract(each["silent"], each["collecting"]))
+            for number, each in found.items()
+        }
+    (late,) = stated.ranks
+    others = [number for number in found if number != late]
+    low = (least[late] - sum(most[other] for other in others) / len(others)) / steps
+    high = (most[late] - sum(least[other] for other in others) / len(others)) / steps
+    spread = 0.02 * most[late] + 0.05 * abs(high)
+    return "" if low - spread <= float(stated.value) <= high + spread else f"it is {low} to {high}"
 
 
 @check("longest_collective")
@@ -591,17 +612,36 @@ def operator_beyond_others(job: Job, stated: Stated) -> str:
     return close(stated, more / (max(len(job.steps), 1) if stated.unit == "ns/step" else 1), 0.05)
 
 
+def growing(thread: list[Record]) -> list[Record]:
+    """Calls that join something to a tensor ten times as large, and are links of a chain of these."""
+    joins = []
+    for each in sorted(thread, key=lambda each: each.start):
+        shapes = each.args.get("Input Dims", [[]])[0] if each.name == "aten::cat" else []
+        sizes = [prod(shape) for shape in shapes]
+        if len(sizes) > 1 and 0 < 10 * sum(sizes[1:]) <= sizes[0]:
+            joins.append((each, sizes[0], sum(sizes)))
+    links = [
+        (each, first)
+        for at, (each, first, size) in enumerate(joins)
+        if any(other == size for _, other, _ in joins[at + 1 :])
+        or any(other == first for _, _, other in joins[:at])
+    ]
+    return [each for each, _ in links] if len({first for _, first in links}) > 2 else []
+
+
 @check("grows_by")
 def grows_by(job: Job, stated: Stated) -> str:
-    """The first tensor that calls of this name join grows, on a rank."""
-    for rank in job.of(stated.ranks):
-        calls = sorted(
-            (each for each in main_thread(rank) if each.name == stated.value), key=lambda each: each.start
-        )
-        sizes = [prod(each.args["Input Dims"][0][0]) for each in calls if len(each.args["Input Dims"][0]) > 1]
-        if sizes and sizes == sorted(sizes) and sizes[0] < sizes[-1]:
-            return ""
-    return "nothing grows"
+    """What calls of this name join grows, on each rank."""
+    found = [growing(main_thread(rank)) for rank in job.of(stated.ranks)]
+    return "" if all(found) and stated.value == "aten::cat" else "nothing grows"
+
+
+@check("steps_that_compile")
+def steps_that_compile(job: Job, stated: Stated) -> str:
+    """Steps in which the thread is in torch.compile."""
+    (rank,) = job.of(stated.ranks)
+    compiles = parts(rank)["compiling"]
+    return close(stated, sum(bool(overlap(compiles, window)) for window in rank.windows), 0.0, 0.0)
 
 
 @check("longest_outside")

@@ -10,6 +10,7 @@ from typing import Any
 
 from hta_widgets.kernel_names import short_kernel_name
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.measures.host import is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
@@ -443,7 +444,20 @@ def beyond_usual(job: Job, stated: Stated) -> str:
 
 @check("longer_than_usual")
 def longer_than_usual(job: Job, stated: Stated) -> str:
-    """No more than the whole step is longer, and a tenth of it."""
+    """No more than the whole step is longer, and a tenth of it; of a host alone, what it does then."""
+    part = stated.about["part"]
+    if part in ("loading", "compiling", "operators"):
+        rank = the_rank(job, stated)
+        when = parts(rank)[part]
+        windows = {step: window for (_, step), window in step_times(job, rank.number).items()}
+        spent = {step: length(overlap(when, window)) for step, window in windows.items()}
+        own = spent.pop(stated.about["iteration"])
+        low, high = own - max(spent.values()), own - min(spent.values())
+        return "" if low <= float(stated.value) <= high else f"it is between {low} and {high} ns"
+    if part in ("outside", "collectives", "elsewhere"):  # of the silence, or calls of communication
+        found = parts(the_rank(job, stated))
+        window = step_times(job, stated.ranks[0])[stated.ranks[0], stated.about["iteration"]]
+        return at_most(stated, sum(length(overlap(found[name], window)) for name in ("silent", "calls")))
     times = {key: end - start for key, (start, end) in step_times(job, stated.ranks[0]).items()}
     own = times[stated.ranks[0], stated.about["iteration"]]
     return at_most(stated, own - median(others_of(stated, times)) + 0.1 * own)
@@ -457,11 +471,14 @@ def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
 
 
 @check("more_kernels_than_usual")
+@check("more_operators_than_usual")
 def more_kernels_than_usual(job: Job, stated: Stated) -> str:
-    """Kernels that are launched in the step, beyond the median of the steps."""
+    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps."""
     rank, counts = the_rank(job, stated), {}
+    of_host = stated.measure == "more_operators_than_usual"
+    events = [each for each in main_thread(rank) if is_operator(each)] if of_host else rank.kernels
     for (_, step), window in step_times(job, stated.ranks[0]).items():
-        counts[step] = sum(bool(overlap([window], each.window)) for each in rank.kernels)
+        counts[step] = sum(bool(overlap([window], each.window)) for each in events)
     usual = median(others_of(stated, counts))
     return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
 

@@ -120,7 +120,7 @@ def test_a_function_outside_of_operators_is_named(tmp_path: Path) -> None:
 
 def test_time_that_nothing_names_asks_for_stacks(tmp_path: Path) -> None:
     row = told(tmp_path, steps(silent))["host_outside"]
-    assert "with_stack=True" in row["suggestion"] and "up to 6.00 ms at a time" in row["text"]
+    assert "with_stack=True" in row["suggestion"] and "longest stretch is 6.00 ms" in row["text"]
 
 
 def test_gaps_between_short_operators_are_not_to_be_recorded_but_to_be_fewer(tmp_path: Path) -> None:
@@ -538,9 +538,34 @@ def test_a_cache_that_grows_by_joining_is_told(
         args = {} if found is None else {"Input Dims": found, "Input type": ["TensorList", "Scalar"]}
         program.operator("aten::cat", MS, **args)
         program.operator("aten::addmm", MS // 2)
-    row = told(tmp_path, program)["host_operators"]
-    assert ("copies a tensor that grows" in row["text"]) is grows
-    assert ("static cache" in row["suggestion"]) is grows
+    trace = opened(tmp_path, program)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    rows = {row["topic"]: row for row in frame.to_dict("records")}
+    assert ("growing_tensor" in rows) is grows
+    if grows:
+        row = rows["growing_tensor"]
+        assert (row["cost_ns"], row["share_pct"]) == (20 * MS, pytest.approx(66.7, abs=0.1))
+        assert "static cache" in row["suggestion"]
+        assert story(trace).headline.endswith(
+            "20.0 ms of it is lost to copies of a tensor that grows, saving not estimated"
+        )
+
+
+def answers(program: Program, number: int) -> None:
+    """Of each layer two tensors grow, beside halves that are joined; the next answer begins anew."""
+    types = {"Input type": ["TensorList", "Scalar"]}
+    for at in range(5):
+        for _ in range(4):
+            joined = [[1, 4, 500 + at, 64], [1, 4, 1, 64]]
+            program.operator("aten::cat", MS, **{"Input Dims": [joined, []], **types})
+            halves = [[1, 4, 1, 32], [1, 4, 1, 32]]
+            program.operator("aten::cat", US, **{"Input Dims": [halves, []], **types})
+
+
+def test_what_grows_in_each_of_several_layers_and_answers_is_told(tmp_path: Path) -> None:
+    row = told(tmp_path, steps(answers, 2 * MS))["growing_tensor"]
+    assert row["cost_ns"] == 6 * 20 * MS
 
 
 @pytest.mark.parametrize(
@@ -549,10 +574,16 @@ def test_a_cache_that_grows_by_joining_is_told(
         (lambda program, number: program.load(6 * MS), r"6\.\d+ ms of it is lost to the data loader", ""),
         (
             lambda program, number: program.silence(300 * US),
+            r"running operators on the host takes [\d.]+ % of it, and most of it is aten::mm; "
             r"\d+ µs of it is lost to time outside of operators",
-            "Running operators on the host takes",
+            "the main thread is in operators",
         ),
-        (nothing, r"nothing to save stands out: running operators on the host takes [\d.]+ % of it", ""),
+        (
+            nothing,
+            r"nothing to save stands out: running operators on the host takes [\d.]+ % of it, and most of it "
+            "is aten::mm",
+            "aten::mm (66.6 %), aten::addmm (33.3 %)",
+        ),
     ],
     ids=["loader", "mostly work", "work"],
 )
@@ -564,3 +595,123 @@ def test_the_headline_says_how_long_a_step_takes_and_why(
     assert re.fullmatch(rf"[\d.]+ ms per step; {headline}{unknown}", found.headline)
     assert beside in found.limits
     assert "\n" not in found.headline
+
+
+# -- what only some steps do, and what is compiled ------------------------------------------------------
+
+
+def checked(folder: Path, *programs: Program) -> tuple[dict[str, dict[str, Any]], str]:
+    """The findings by topic, of which all claims are true; and the headline."""
+    trace = opened(folder, *programs)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    return {row["topic"]: row for row in frame.to_dict("records")}, story(trace, frame=frame).headline
+
+
+def validating(*numbers: int) -> Program:
+    """Steps of which some load other data, and work with it."""
+
+    def body(program: Program, number: int) -> None:
+        if number in numbers:
+            program.load(6 * MS, "_SingleProcessDataLoaderIter")
+            program.operator("aten::addmm", MS)
+
+    return steps(body)
+
+
+def test_what_only_a_validation_loads_is_said_of_its_step(tmp_path: Path) -> None:
+    rows, headline = checked(tmp_path, validating(4))
+    assert rows["slow_steps"]["part_of"] == "" and rows["host_loading"]["part_of"] == "slow_steps"
+    assert "It is in the data loader 6.00 ms longer." in rows["slow_steps"]["text"]
+    assert "lost to unusually long steps" in headline
+
+
+def test_what_every_step_loads_is_no_part_of_a_long_one(tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        program.load(2 * MS)
+        program.operator("aten::addmm", 3 * MS * (number == 4))
+
+    rows, headline = checked(tmp_path, steps(body))
+    assert rows["host_loading"]["part_of"] == "" and "lost to the data loader" in headline
+    assert "It is in operators 3.00 ms longer" in rows["slow_steps"]["text"]
+
+
+def test_what_most_steps_load_makes_none_unusual(tmp_path: Path) -> None:
+    rows, headline = checked(tmp_path, validating(1, 3, 4, 5, 6))
+    assert "slow_steps" not in rows and "lost to the data loader" in headline
+
+
+@pytest.mark.parametrize(("operators", "more"), [(1, "no more operators"), (40, "39 more operators")])
+def test_a_step_whose_operators_take_longer_has_more_of_them_or_not(
+    operators: int, more: str, tmp_path: Path
+) -> None:
+    def body(program: Program, number: int) -> None:
+        for _ in range(operators if number == 4 else 1):
+            program.operator("aten::relu", 8 * MS // operators if number == 4 else US)
+
+    rows, _ = checked(tmp_path, steps(body))
+    assert more.replace("39 more operators", "39 operators more") in rows["slow_steps"]["text"]
+
+
+def test_the_region_that_holds_most_of_what_is_outside_is_in_the_headline(tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        with program.inside("user_annotation", "save_checkpoint"):
+            program.silence(6 * MS)
+
+    assert "lost to time outside of operators (mostly save_checkpoint)" in checked(tmp_path, steps(body))[1]
+
+    def both(program: Program, number: int) -> None:
+        for name in ("save_checkpoint", "augment", "log"):
+            with program.inside("user_annotation", name):
+                program.silence(2 * MS)
+
+    assert "mostly" not in checked(tmp_path, steps(both))[1]
+
+
+def test_many_short_operators_are_what_is_outside_of_them(tmp_path: Path) -> None:
+    """Also where the system takes the core away now and then."""
+
+    def pieces(program: Program, number: int) -> None:
+        for at in range(3_000):
+            program.operator("aten::add", 2 * US)
+            program.silence(2 * US + 10 * MS * (at == 1_000))
+
+    row = checked(tmp_path, steps(pieces, work_ns=20 * US))[0]["host_outside"]
+    assert "between short operators" in row["text"] and "torch.compile" in row["suggestion"]
+
+
+def test_an_optimizer_is_one_loss_with_what_it_does_between_operators(tmp_path: Path) -> None:
+    def update(program: Program, number: int) -> None:
+        with program.inside("user_annotation", "Optimizer.step#Adam.step"):
+            for _ in range(200):
+                program.operator("aten::addcdiv_", 10 * US)
+                program.silence(8 * US)
+
+    rows, _ = checked(tmp_path, steps(update))
+    assert rows["host_outside"]["part_of"] == "host_optimizer" and rows["host_optimizer"]["part_of"] == ""
+    assert "Most of the time lies in Optimizer.step#Adam.step (54.5 %)" in rows["host_operators"]["text"]
+
+
+def compiles(program: Program, number: int) -> None:
+    with program.inside("cpu_op", "_compile.compile_inner (dynamo_timed)"):
+        program.operator("aten::empty_strided", MS)
+        program.silence(29 * MS)
+
+
+@pytest.mark.parametrize(("numbers", "advice"), [((2,), "before it is recorded"), (STEPS, "recompiles")])
+def test_compiling_is_no_work(numbers: Any, advice: str, tmp_path: Path) -> None:
+    rows, headline = checked(
+        tmp_path, steps(lambda program, number: compiles(program, number) if number in numbers else None)
+    )
+    row = rows["host_compiling"]
+    assert row["cost_ns"] == len(numbers) * 30 * MS and advice in row["suggestion"]
+    assert f"in {len(numbers)} of 6 steps" in row["text"]
+    assert ("lost to torch.compile" in headline) is (len(numbers) > 1)
+
+
+def test_code_that_is_compiled_already_is_work(tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        with program.inside("cpu_op", "Torch-Compiled Region: 0/0"):
+            program.operator("aten::mm", MS)
+
+    assert "host_compiling" not in checked(tmp_path, steps(body))[0]
