@@ -44,6 +44,7 @@ from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps, may_doubt
 from hta_widgets.trace.records.losses import Losses, losses_of, without_launch
 from hta_widgets.trace.records.marks import Mark
+from hta_widgets.trace.records.standstill import standstills
 from hta_widgets.trace.records.vetoes import Veto, vetoes_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.threads import threads
@@ -218,6 +219,11 @@ class RankTrace(RankLinks):
         rows = np.flatnonzero(self.is_device & (self.launch >= 0) & ~self.estimated)
         at = self.launched_at(rows)
         return int((at - self.start[rows])[at != NULL].max(initial=0))
+
+    @cached_property
+    def standstills(self) -> Int64:
+        """When nothing at all is recorded though work is queued, int64[k, 2] ns."""
+        return standstills(self)
 
     @cached_property
     def cut_off_ns(self) -> int:
