@@ -321,8 +321,17 @@ class RankTrace(RankLinks):
 
     @cached_property
     def contradicted_iterations(self) -> list[int]:
-        """Complete iterations whose window does not hold most of their own device work."""
-        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
+        """Complete iterations whose window does not hold most of their own device work.
+
+        Where no launch is recorded, whose work is whose is not known: all, if most runs after the last.
+        """
+        frame, rows = self.iterations, np.flatnonzero(self.is_device)
+        if self.is_marked and len(rows) and not (self.launch[rows] >= 0).any():
+            after = self.start[rows] >= int(frame["end_ns"].max())
+            if 2 * int(self.dur[rows[after]].sum()) > int(self.dur[rows].sum()):
+                complete: list[int] = frame.loc[~frame["partial"], "iteration"].tolist()
+                return complete
+        rows = rows[self.iteration[rows] >= 0]
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
         )
