@@ -326,7 +326,8 @@ class RankTrace(RankLinks):
         Where no launch is recorded, whose work is whose is not known: all, if most runs after the last.
         """
         frame, rows = self.iterations, np.flatnonzero(self.is_device)
-        if self.is_marked and len(rows) and not (self.launch[rows] >= 0).any():
+        announced = len(frame) > 0 and frame["known"].iloc[0] == "announced"
+        if announced and len(rows) and not (self.launch[rows] >= 0).any():
             after = self.start[rows] >= int(frame["end_ns"].max())
             if 2 * int(self.dur[rows[after]].sum()) > int(self.dur[rows].sum()):
                 complete: list[int] = frame.loc[~frame["partial"], "iteration"].tolist()
