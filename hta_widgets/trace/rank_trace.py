@@ -65,6 +65,7 @@ _LIGHT = frozenset(
         "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
         "contradicted_iterations",
         "doubtful_steps", "vetoes", "without_launch", "processes", "clock_ahead_ns", "cut_off_ns",
+        "standstills",
     }
 )  # fmt: skip
 # A finding asks for the same few scopes again and again.
@@ -336,6 +337,13 @@ class RankTrace(RankLinks):
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
         )
+
+    @property
+    def times_steps_better(self) -> str:
+        """What to do where iterations are contradicted; only launches tell whose work is whose."""
+        if (self.launch[self.is_device] >= 0).any():
+            return 'time the steps on the device: Trace.open(..., clock="device")'
+        return f"record the launches, too: {self.accelerator.record}"
 
     @property
     def all_contradicted(self) -> bool:

@@ -20,7 +20,7 @@ from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import brief, capitalised, counted, duration
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.recording import Recording
@@ -174,9 +174,10 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
         starting: what `start_up` found.
     """
     if inputs.contradicted:
+        first = inputs.trace.rank(inputs.trace.ranks_of(inputs.scope)[0])
         return MissingDataError(
             "step whose time holds its own device work",
-            'Time the steps on the device: Trace.open(..., clock="device").',
+            f"{capitalised(first.times_steps_better)}.",
             "the device runs behind the host",
         )
     if starting is not None and starting.share_pct >= MUCH_START_UP_PCT and inputs.settled_ns is None:

@@ -74,15 +74,21 @@ def _may_be_silent(start: Int64) -> bool:
 
 def mark_untimed(work: Work) -> None:
     """Mark the records without a time: none at all, an absurd one, or a kernel that took none."""
-    no_time = ~work.is_timed
-    instant = (work.dur == 0) & work.is_kernel
-    if instant.any() and not work.in_nanoseconds and instant.sum() < work.is_kernel.sum():
-        # files of whole microseconds hold kernels of 0, but none whose peers take many
-        rows = np.flatnonzero(instant)
-        instant[rows] = Peers(work, work.is_timed & ~instant).quantile(rows, 0.5) >= _MANY_NS
-    if instant.sum() > 1 or work.in_nanoseconds:
-        no_time |= instant
+    no_time = ~work.is_timed | _instant(work)
     work.mark[no_time] = Mark.NO_TIME
+
+
+def _instant(work: Work) -> Bool:
+    """Kernels that took no time at all.
+
+    Files of whole microseconds hold kernels of 0, but not only such, nor any whose peers take many.
+    """
+    instant: Bool = (work.dur == 0) & work.is_kernel
+    if not instant.any() or work.in_nanoseconds or instant.sum() == work.is_kernel.sum() > 1:
+        return instant
+    rows = np.flatnonzero(instant)
+    instant[rows] = Peers(work, work.is_timed & ~instant).quantile(rows, 0.5) >= _MANY_NS
+    return instant
 
 
 def place_untimed(work: Work) -> None:

@@ -158,7 +158,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
         found.append(replace(
             whole, kind="contradicted_iterations",
             reason="most of the device work of every step runs outside the step's time",
-            remedy='time the steps on the device: Trace.open(..., clock="device")',
+            remedy=rank_trace.times_steps_better,
         ))  # fmt: skip
     if ahead := _clock_ahead(rank_trace):
         found.append(replace(
