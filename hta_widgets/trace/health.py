@@ -189,7 +189,7 @@ def _steps(trace: RankTrace) -> list[Finding]:
     if trace.contradicted_iterations:
         numbers = ", ".join(map(str, trace.contradicted_iterations[:8]))
         detail = f"iterations most of whose device work runs outside their time: {numbers}"
-        remedy = 'time them on the device: Trace.open(..., clock="device")'
+        remedy = trace.times_steps_better
         count = len(trace.contradicted_iterations)
         findings.append(Finding(trace.rank, "warning", "contradicted_iterations", count, detail, remedy))
     doubtful = {step.iteration for step in trace.doubtful_steps}

@@ -196,7 +196,7 @@ def _processes(rank_trace: RankTrace) -> list[Finding]:
     if len(pids) < 2:
         return []
     detail = (
-        f"events of processes {' and '.join(pids[:4])} on one device: their launches cannot be distinguished"
+        f"events of processes {' and '.join(pids[:4])} in one file: their launches cannot be distinguished"
     )
     remedy = "export one file for each process, and open them together"
     return [Finding(rank_trace.rank, "warning", "several_processes", len(pids), detail, remedy)]

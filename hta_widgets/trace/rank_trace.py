@@ -44,6 +44,7 @@ from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.records.doubt import DoubtfulStep, doubtful_steps, may_doubt
 from hta_widgets.trace.records.losses import Losses, losses_of, without_launch
 from hta_widgets.trace.records.marks import Mark
+from hta_widgets.trace.records.standstill import standstills
 from hta_widgets.trace.records.vetoes import Veto, vetoes_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.threads import threads
@@ -64,6 +65,7 @@ _LIGHT = frozenset(
         "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
         "contradicted_iterations",
         "doubtful_steps", "vetoes", "without_launch", "processes", "clock_ahead_ns", "cut_off_ns",
+        "standstills",
     }
 )  # fmt: skip
 # A finding asks for the same few scopes again and again.
@@ -220,6 +222,11 @@ class RankTrace(RankLinks):
         return int((at - self.start[rows])[at != NULL].max(initial=0))
 
     @cached_property
+    def standstills(self) -> Int64:
+        """When nothing at all is recorded though work is queued, int64[k, 2] ns."""
+        return standstills(self)
+
+    @cached_property
     def cut_off_ns(self) -> int:
         """How much device time a file of whole microseconds cuts off in all: half of one a record, on
         average. 0 in a file of nanoseconds."""
@@ -315,11 +322,28 @@ class RankTrace(RankLinks):
 
     @cached_property
     def contradicted_iterations(self) -> list[int]:
-        """Complete iterations whose window does not hold most of their own device work."""
-        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
+        """Complete iterations whose window does not hold most of their own device work.
+
+        Where no launch is recorded, whose work is whose is not known: all, if most runs after the last.
+        """
+        frame, rows = self.iterations, np.flatnonzero(self.is_device)
+        announced = len(frame) > 0 and frame["known"].iloc[0] == "announced"
+        if announced and len(rows) and not (self.launch[rows] >= 0).any():
+            after = self.start[rows] >= int(frame["end_ns"].max())
+            if 2 * int(self.dur[rows[after]].sum()) > int(self.dur[rows].sum()):
+                complete: list[int] = frame.loc[~frame["partial"], "iteration"].tolist()
+                return complete
+        rows = rows[self.iteration[rows] >= 0]
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
         )
+
+    @property
+    def times_steps_better(self) -> str:
+        """What to do where iterations are contradicted; only launches tell whose work is whose."""
+        if (self.launch[self.is_device] >= 0).any():
+            return 'time the steps on the device: Trace.open(..., clock="device")'
+        return f"record the launches, too: {self.accelerator.record}"
 
     @property
     def all_contradicted(self) -> bool:

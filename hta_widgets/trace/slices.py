@@ -144,15 +144,14 @@ def _repeats(table: EventTable, sort: npt.NDArray[np.int8]) -> npt.NDArray[np.in
 
 def _again(table: EventTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Those of the rows that are the same as an earlier one."""
-    keys: list[npt.NDArray[np.signedinteger]] = [
-        *(table.codes(column)[rows] for column in ("pid", "tid", "name", "category")),
-        *(table.ints(column)[rows] for column in ("correlation", "external_id", "dur_ns", "start_ns")),
-    ]
+    keys = np.empty((8, len(rows)), np.int64)
+    for at, column in enumerate(("pid", "tid", "name", "category")):
+        keys[at] = table.codes(column)[rows]
+    for at, column in enumerate(("correlation", "external_id", "dur_ns", "start_ns"), start=4):
+        keys[at] = table.ints(column)[rows]
     order = np.lexsort(keys)  # stable: the first in the file comes first
-    same = np.ones(max(len(rows) - 1, 0), np.bool_)
-    for key in keys:
-        same &= key[order][1:] == key[order][:-1]
-    return np.sort(rows[order][1:][same])
+    ordered = keys[:, order]
+    return np.sort(rows[order][1:][(ordered[:, 1:] == ordered[:, :-1]).all(axis=0)])
 
 
 def _code(table: EventTable, letter: str) -> int:

@@ -256,8 +256,17 @@ def test_kernels_of_no_length_are_normal_in_whole_microseconds_only(tmp_path: Pa
         kernels_of(events)[5]["dur"] = 0
         return events
 
-    assert not len(opened(tmp_path, with_zero(0.0)).rank(0).slices.marked)
+    short = [
+        {**each, "dur": min(each["dur"], 2)} if each["cat"] == "kernel" else each for each in with_zero(0.0)
+    ]
+    assert not len(opened(tmp_path, short).rank(0).slices.marked)
     assert marks_of(opened(tmp_path, with_zero(0.25)).rank(0)) == {"no_time": 1}
+
+
+def test_a_kernel_of_no_length_whose_peers_take_long_has_no_time(tmp_path: Path) -> None:
+    events = program(kernels=8)
+    kernels_of(events)[5]["dur"] = 0
+    assert marks_of(opened(tmp_path, events).rank(0)) == {"no_time": 1}
 
 
 def test_kernels_that_all_take_no_time_have_none(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.trace.iteration_clock import BEHIND_SHARE, MISSED_SHARE
 from tests.support import GPU_TRACES, shared_trace
 from tests.trace.helpers import kernel, rank_of, slice_, write
+from tests.verdicts.planted.host_program import US, Program
 
 Event = dict[str, Any]
 
@@ -275,3 +276,22 @@ def test_windows_are_sorted_and_disjoint_whatever_the_work(
         # the selection is never empty of rows because of the clock
         rows = np.concatenate([rank.rows(Scope(iterations=(number,))) for number in range(4)])
         assert len(rows) >= 4
+
+
+@pytest.mark.parametrize(
+    ("recorded", "waits", "contradicted"),
+    [(("work",), False, [1, 2, 3, 4]), (("work",), True, []), (("call", "work"), False, [])],
+)
+def test_steps_of_a_host_far_ahead_need_launches(tmp_path, recorded, waits, contradicted):
+    """Without them, their time is not that of their work, which mostly runs after the last."""
+    program = Program()
+    for number in range(1, 5):
+        with program.step(number):
+            for _ in range(20):
+                program.launch(200 * US, recorded=recorded)
+            if waits:
+                program.synchronise()
+    program.synchronise()
+    if "call" not in recorded:
+        program.events = [each for each in program.events if each["cat"] != "cuda_runtime"]
+    assert program.open(tmp_path).rank(0).contradicted_iterations == contradicted

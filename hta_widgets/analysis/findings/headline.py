@@ -112,6 +112,7 @@ def _cannot(unknown: pd.DataFrame) -> str:
 def _working(verdict: pd.Series, now: pd.DataFrame) -> str:
     """What devices, or hosts, do nearly all of the time, and what else costs most."""
     working = f"{verdict['title']} takes {percent(verdict['share_pct'])} of the time"
+    now = now[now["share_pct"] > 0]  # start-up before the judged time costs none of it
     if now.empty:
         return f"{working}: {verdict['headline']}."
     most = _cost(now.iloc[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_time import Cause, Where, apart_ns, idle_of, where_of
@@ -72,7 +72,8 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
                 )  # fmt: skip
         where = where_of(inputs, worst, cause)
         text = say(
-            "{who} idle {lost} {reason}{where}{follows}.",
+            "{who} idle {lost} {reason}{where}{follows}.{mostly}",
+            mostly=_mostly(loss, cause.cause),
             who=_idle_device(loss, cause.cause),
             lost=inputs.time_lost(
                 "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
@@ -97,6 +98,13 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
         )
 
     return judge
+
+
+def _mostly(loss: Loss, cause: str) -> Text:
+    """On which ranks nearly all of it is, where that is some of them."""
+    ranks = tuple(loss.mostly_on)
+    on = Claim("idle_mostly_on", ranks, "ranks", about={"cause": cause})
+    return say(" Nearly all of it is on {ranks}.", ranks=on) if ranks else NOTHING_SAID
 
 
 def _keeps_memory(where: Where) -> Change | None:

@@ -12,6 +12,8 @@ import pandas as pd
 from hta_widgets.analysis.findings.finding import ALONE
 from hta_widgets.arrays import Int64
 
+_NEARLY_ALL = 0.9
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -41,6 +43,15 @@ class Loss:
     def alone(self) -> int | None:
         """The rank that stands out, if one does."""
         return self.worst if len(self.rows) < self.among else None
+
+    @property
+    def mostly_on(self) -> list[int]:
+        """The ranks that lose nearly all of it, if that is some of them and no single one; else none."""
+        large = 2 * self.ns >= self.ns.max()
+        if not 1 < int(large.sum()) < len(large) or self.ns[large].sum() < _NEARLY_ALL * self.ns.sum():
+            return []
+        ranks: list[int] = self.rows["rank"][large].tolist()
+        return ranks
 
     @property
     def cost_ns(self) -> int:

@@ -20,7 +20,7 @@ from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import brief, capitalised, counted, duration
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.recording import Recording
@@ -174,9 +174,10 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
         starting: what `start_up` found.
     """
     if inputs.contradicted:
+        first = inputs.trace.rank(inputs.trace.ranks_of(inputs.scope)[0])
         return MissingDataError(
             "step whose time holds its own device work",
-            'Time the steps on the device: Trace.open(..., clock="device").',
+            f"{capitalised(first.times_steps_better)}.",
             "the device runs behind the host",
         )
     if starting is not None and starting.share_pct >= MUCH_START_UP_PCT and inputs.settled_ns is None:
@@ -199,13 +200,15 @@ def start_up(inputs: Inputs) -> Found | None:
             for rank in sorted({rank for rank, _ in inputs.left_out})
         }
         spent = max(inputs.start_up[rank].idle.within(window) for rank, window in windows.items())
-        some, left_out = "Iteration {steps} holds start-up and is", " left out of what is said here. "
+        calls = _longest_calls(inputs, windows)
+        of = "work of the profiler" if {call.kind for call in calls} == {"profiler"} else "start-up"
+        some = f"Iteration {{steps}} holds {of} and is"
         if len(iterations) > 1:
-            some = "Iterations {steps} hold start-up and are"
+            some = f"Iterations {{steps}} hold {of} and are"
         text = say(
-            some + left_out + "The device waits, once, for {calls}.",
+            some + " left out of what is said here. The device waits, once, for {calls}.",
             steps=Claim("start_up_in", tuple(iterations), "steps"),
-            calls=_calls_text(inputs, _longest_calls(inputs, windows)),
+            calls=_calls_text(inputs, calls),
         )
         advice = "Nothing to do for the steady state; to see it alone, record after the warm-up."
         evidence = replace(_of_start_up(inputs, windows), iteration=iterations[0])
@@ -260,7 +263,9 @@ def _settled(inputs: Inputs, settled: int) -> Found:
     )
     most = longest[0]
     what = brief(short_place(most.about)) if most.about else "code"
-    what = {"compiler": "compiling ", "first": "the first call of "}.get(most.kind, "") + what
+    what = {"compiler": "compiling ", "first": "the first call of ", "profiler": "the profiler's "}.get(
+        most.kind, ""
+    ) + what
     return Found(
         replace(START_UP, role="aside"),
         Finding(
@@ -349,6 +354,8 @@ class _Cold(NamedTuple):
         what: Said = place_claim("cold_call", self.about, self.rank, nth=nth)
         if self.kind == "first":
             what = say("the first call of {operator}", operator=what)
+        elif self.kind == "profiler":
+            what = say("the profiler's {work}", work=what)
         elif self.kind == "compiler":
             compiled = Claim(
                 "compiled", self.about, "name", ranks=ranks, shown=brief(short_place(self.about))

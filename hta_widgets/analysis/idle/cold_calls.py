@@ -1,8 +1,9 @@
 """Calls that take long because code runs for the first time, while the device waits for them.
 
-Three kinds: calls of the driver that load a module, create a context or handle, map memory; compilers, of
-which the recording holds Python frames or annotations; and operators whose first call takes many times as
-long as all others, as when a library searches for its fastest algorithm or compiles without being recorded.
+Four kinds: calls of the driver that load a module, create a context or handle, map memory; compilers, of
+which the recording holds Python frames or annotations; operators whose first call takes many times as long as
+all others, as when a library searches for its fastest algorithm or compiles without being recorded; and the
+profiler's own work, such as making room for records, which the recorder states as overhead.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class ColdCall(NamedTuple):
     """A call that takes long once.
 
     Attributes:
-        row: of the call. kind: "driver", "compiler" or "first".
+        row: of the call. kind: "driver", "compiler", "profiler" or "first".
         about: what is compiled, a kernel or what asks for it, "" if that is unknown; else the call's name.
     """
 
@@ -70,7 +71,7 @@ class ColdCall(NamedTuple):
 
 
 def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
-    """The calls of the three kinds in which the device is idle for a millisecond or more at a time, by start.
+    """The calls of these kinds in which the device is idle for a millisecond or more at a time, by start.
 
     What lies in another one of them is a part of that.
 
@@ -83,6 +84,7 @@ def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
     runtime = rank_trace.event_class[rows] == EventClass.RUNTIME
     kinds = {
         "compiler": rows[_of_names(rank_trace, rows, COMPILES.search)],
+        "profiler": rows[rank_trace.event_class[rows] == EventClass.OVERHEAD],
         "driver": rows[runtime & _of_names(rank_trace, rows, _DRIVER.match)],
         "first": np.array(_first_calls(rank_trace, rows), np.int64),
     }

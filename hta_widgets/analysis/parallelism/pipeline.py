@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from hta_widgets.analysis.parallelism.bubbles import ideal_bubble, imbalance, pa
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, PIPELINE, TENSOR
 from hta_widgets.analysis.parallelism.grid import Purpose, may_have_pipeline, purposes
 from hta_widgets.analysis.parallelism.microbatches import Passes, passes_of
+from hta_widgets.analysis.parallelism.partners import shape
 from hta_widgets.analysis.parallelism.schedules import UNKNOWN, schedule_of
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
@@ -138,7 +140,7 @@ def pipelines(trace: Trace) -> list[tuple[Purpose, list[dict[int, Passes]]]]:
     found = [purpose for purpose in known_purposes if purpose.dimension == PIPELINE]
     if not found:
         raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
-    exchanging = [purpose for purpose in found if len(_exchanged(purpose))]
+    exchanging = [purpose for purpose in _joined(found) if len(_exchanged(purpose))]
     if not exchanging:
         raise MissingDataError("sends and receives between stages", RECORD_DEVICE)
     whole = [each for each in exchanging if each.order and each.group.ranks == tuple(sorted(each.order))]
@@ -153,6 +155,30 @@ def pipelines(trace: Trace) -> list[tuple[Purpose, list[dict[int, Passes]]]]:
         for rank in trace.ranks
     }
     return [(purpose, _stages(trace, purpose, inside)) for purpose in whole]
+
+
+def _joined(found: Sequence[Purpose]) -> list[Purpose]:
+    """Pipelines whose neighbours have a group for each two, as those of DeepSpeed, as one each."""
+    joined, pairs = (
+        [each for each in found if each.group.size > 2],
+        [each for each in found if each.group.size == 2],
+    )
+    while pairs:
+        chain = [pairs.pop(0)]
+        ranks = {*chain[0].group.ranks}
+        while beside := next((each for each in pairs if ranks & {*each.group.ranks}), None):
+            pairs.remove(beside)
+            chain.append(beside)
+            ranks |= {*beside.group.ranks}
+        joined.append(_whole(chain, tuple(sorted(ranks))) if len(chain) > 1 else chain[0])
+    return joined
+
+
+def _whole(chain: Sequence[Purpose], ranks: tuple[int, ...]) -> Purpose:
+    traffic = pd.concat([each.group.traffic for each in chain])
+    traffic = traffic.sort_values(["rank", "start_ns", "event_id"], kind="stable", ignore_index=True)
+    group = replace(chain[0].group, size=len(ranks), members=ranks, ranks=ranks, traffic=traffic)
+    return chain[0]._replace(group=group, order=shape(group)[1])
 
 
 def _exchanged(purpose: Purpose) -> pd.DataFrame:

@@ -29,6 +29,7 @@ _TWICE = 2
 
 _LABELLED = ("phase", "batch_size", "tokens", "padded", "prompts", "prompt_tokens", "kv_tokens",
              "decode_kv_tokens")  # fmt: skip
+_LASTS = ["device_ns", "busy_ns", "next_ns", "period_ns", "other_ns", "bubble_ns"]
 
 
 def is_server(rank_trace: RankTrace) -> bool:
@@ -61,6 +62,8 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
         "host_ns": marks[:, 1] - begin,
     }
     table = pd.DataFrame(columns).join(_times(rank_trace, frame, begin))
+    silent = [step.iteration for step in rank_trace.doubtful_steps if step.silent_ns]
+    table.loc[table["iteration"].isin(silent), _LASTS] = pd.NA  # how long it took is not known
     table["phase"] = _drafting(table["phase"])
     table["turn_ns"] = _turns(table)
     table["emitted"] = _emitted(table)

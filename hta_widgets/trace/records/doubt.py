@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.arrays import Int64
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.ordering import distinct
@@ -45,6 +45,7 @@ class DoubtfulStep:
         is_open: it was still open when the recording ended.
         lacks_first: the work that it begins with is missing: when it began on the device is not known.
         ends_in_doubt: the device times it, and the next one begins with estimated times.
+        silent_ns: how long nothing is recorded in it though work is queued.
     """
 
     iteration: int
@@ -57,6 +58,7 @@ class DoubtfulStep:
     is_open: bool
     lacks_first: bool = False
     ends_in_doubt: bool = False
+    silent_ns: int = 0
 
     @property
     def reason(self) -> str:
@@ -68,6 +70,9 @@ class DoubtfulStep:
             parts.append(f"{counted(self.untimed, 'device record')} without a usable time")
         if self.estimated:
             parts.append(f"the times of {counted(self.estimated, 'device record')} are estimates")
+        if self.silent_ns:
+            silence = duration(self.silent_ns)
+            parts.append(f"nothing is recorded for {silence} though work is queued, as if its clock jumped")
         if self.is_open:
             parts.append("it was still open when the recording ended")
         if self.ends_in_doubt:
@@ -81,7 +86,11 @@ def may_doubt(rank_trace: RankTrace) -> bool:
         return False
     marked = len(rank_trace.slices.marked) > 0
     # nothing is said of a device that has no records at all
-    return marked or (len(rank_trace.losses.lost) > 0 and bool(rank_trace.is_device.any()))
+    return (
+        marked
+        or len(rank_trace.standstills) > 0
+        or (len(rank_trace.losses.lost) > 0 and bool(rank_trace.is_device.any()))
+    )
 
 
 def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulStep]:
@@ -117,6 +126,8 @@ def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulS
     for i, steps in enumerate(steps_of.T):
         for step in {*steps.tolist()} - {-1}:
             doubt[step] += took[i]
+    silent = _silence(rank_trace.standstills, tile_start, tile_end)
+    doubt += silent
     is_nowhere = of_device & marked.excluded & (marked.placed == NULL) & ~_of_untimed_calls(rank_trace)
     nowhere = int(is_nowhere.sum())
     doubt += nowhere * long / max(count, 1)
@@ -138,10 +149,17 @@ def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulS
         DoubtfulStep(
             int(numbers[i]), int(tile_start[i]), int(tile_end[i]), int(doubt[i]), int(lost[i]),
             int(untimed[i]) + (nowhere if not untimed[i] else 0), int(estimated[i]), bool(is_open[i]),
-            bool(lacks_first[i]), bool(in_doubt[i]),
+            bool(lacks_first[i]), bool(in_doubt[i]), int(silent[i]),
         )
         for i in np.flatnonzero(wrong).tolist()
     ]  # fmt: skip
+
+
+def _silence(when: Int64, start: Int64, end: Int64) -> Int64:
+    """How much of each step lies in these stretches."""
+    shared = np.minimum(end[:, None], when[:, 1]) - np.maximum(start[:, None], when[:, 0])
+    found: Int64 = np.maximum(shared, 0).sum(axis=1)
+    return found
 
 
 def _earliest(steps: npt.NDArray[np.integer], times: Int64, count: int) -> Int64:

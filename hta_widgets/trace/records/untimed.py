@@ -25,6 +25,8 @@ _ABSURD_NS = 1 << 62
 _FEW = 0.01
 # A start of 0 is no time where all others lie so much later.
 _ZERO_NS = 100_000_000
+# A kernel of 0 in a file of whole microseconds takes less than one.
+_MANY_NS = 5_000
 # How long the work of a launch takes to begin on an idle device.
 _LAUNCH_NS = 4_000
 
@@ -72,12 +74,21 @@ def _may_be_silent(start: Int64) -> bool:
 
 def mark_untimed(work: Work) -> None:
     """Mark the records without a time: none at all, an absurd one, or a kernel that took none."""
-    no_time = ~work.is_timed
-    instant = (work.dur == 0) & work.is_kernel
-    # files of whole microseconds hold kernels of 0, but not only such
-    if instant.any() and (work.in_nanoseconds or instant.sum() == work.is_kernel.sum() > 1):
-        no_time |= instant
+    no_time = ~work.is_timed | _instant(work)
     work.mark[no_time] = Mark.NO_TIME
+
+
+def _instant(work: Work) -> Bool:
+    """Kernels that took no time at all.
+
+    Files of whole microseconds hold kernels of 0, but not only such, nor any whose peers take many.
+    """
+    instant: Bool = (work.dur == 0) & work.is_kernel
+    if not instant.any() or work.in_nanoseconds or instant.sum() == work.is_kernel.sum() > 1:
+        return instant
+    rows = np.flatnonzero(instant)
+    instant[rows] = Peers(work, work.is_timed & ~instant).quantile(rows, 0.5) >= _MANY_NS
+    return instant
 
 
 def place_untimed(work: Work) -> None:

@@ -158,7 +158,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
         found.append(replace(
             whole, kind="contradicted_iterations",
             reason="most of the device work of every step runs outside the step's time",
-            remedy='time the steps on the device: Trace.open(..., clock="device")',
+            remedy=rank_trace.times_steps_better,
         ))  # fmt: skip
     if ahead := _clock_ahead(rank_trace):
         found.append(replace(
@@ -199,6 +199,8 @@ def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:
         remedy = recorder.from_the_start
     elif step.is_open or (step.lost and losses.trailing == len(losses.lost)):
         remedy = recorder.to_the_end
+    if step.silent_ns:
+        remedy = "record again; if it comes back, look at the clock and at what stops the machine"
     kind = "lost_launches" if step.lost else "open_steps" if step.is_open else "impossible_times"
     claims = ("steps",) if step.is_open and not step.doubt_ns else CLAIMS
     return replace(

@@ -176,6 +176,16 @@ def most_idle(job: Job, stated: Stated) -> str:
     return "" if (most,) == stated.value or apart(stated) else f"it is rank {most}"
 
 
+@check("idle_mostly_on")
+def idle_mostly_on(job: Job, stated: Stated) -> str:
+    """The other ranks are idle for it for a tenth of the time at most, and these for much each."""
+    cause = stated.about["cause"]
+    times = {number: length(windows_of(idle_of(rank, cause))) for number, rank in job.ranks.items()}
+    here = [times[rank] for rank in stated.value]
+    much = 9 * (sum(times.values()) - sum(here)) <= 1.1 * sum(here) and 2.2 * min(here) >= max(here)
+    return "" if much or apart(stated) else f"it is {times}"
+
+
 @check("longest_idle")
 def longest_idle(job: Job, stated: Stated) -> str:
     """The longest piece; without start-up and pauses it may be a shorter one."""

@@ -187,7 +187,8 @@ def recorded_work(job: Job, stated: Stated) -> str:
 
 def host_calls(job: Job, stated: Stated, names: Iterable[str]) -> list[Record]:
     rank, wanted = the_rank(job, stated), set(names)
-    return [each for thread in rank.all_threads.values() for each in thread if each.name in wanted]
+    called = [each for thread in rank.all_threads.values() for each in thread if each.name in wanted]
+    return called or [each for each in rank.events if each.category == "overhead" and each.name in wanted]
 
 
 @check("start_up_call_time")

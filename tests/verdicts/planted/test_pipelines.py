@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets import Scope
+from hta_widgets import Scope, Trace
+from hta_widgets.analysis import pipeline
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import SCHEDULE, STAGES, TRANSFERS, bubble
+from hta_widgets.errors import MissingDataError
 from tests.job.parallel_jobs import ParallelJob
 from tests.verdicts.planted.rank_programs import MS, Pace
 
@@ -58,6 +61,29 @@ def test_what_makes_most_of_a_bubble_is_told(name, tmp_path):
         assert "microbatches" not in rows.loc["exposed_communication", "suggestion"]
         exposed = Inputs(trace, Scope()).temporal["exposed_communication_ns"].sum()
         assert 4 * rows["cost_ns"].sum() <= exposed
+
+
+@pytest.mark.parametrize("without", [(), (2,)])
+def test_groups_of_two_neighbours_are_one_pipeline(without, tmp_path):
+    """As DeepSpeed has them. With a stage that was not recorded, nothing is said."""
+    JOB.play().write(tmp_path, without)
+    for path in tmp_path.iterdir():
+        recording = json.loads(path.read_text())
+        del recording["distributedInfo"]["pg_config"]
+        rank = recording["distributedInfo"]["rank"]
+        for event in (each["args"] for each in recording["traceEvents"] if "args" in each):
+            if event.get("Collective name") in ("send", "recv"):
+                pair = sorted((rank, event.get("Dst Rank", event.get("Src Rank"))))
+                event |= {"Process Group Name": f"p2p {pair}", "Process Group Ranks": pair, "Group size": 2}
+        path.write_text(json.dumps(recording))
+    trace = Trace.open(tmp_path, cache=False)
+    if without:
+        with pytest.raises(MissingDataError):
+            pipeline(trace)
+        return
+    found = pipeline(trace)
+    assert found["stages"].unique().tolist() == [4] and found["stage"].tolist()[:4] == [0, 1, 2, 3]
+    assert found["schedule"].unique().tolist() == ["1F1B"]
 
 
 @pytest.mark.parametrize("schedule", ["1F1B", "GPipe"])

@@ -18,6 +18,7 @@ from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import BOOT_NS
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.rank_programs import (
     LAYER,
     MS,
@@ -34,6 +35,7 @@ from tests.verdicts.planted.rank_programs import (
     pipeline,
     work,
 )
+from tests.verdicts.planted.several_hosts import Hosts
 
 COSTS = " of a step ("
 """The replay names the same ranks, and what they cost."""
@@ -543,6 +545,24 @@ def test_the_reason_of_a_late_rank_is_in_the_headline(tmp_path: Path) -> None:
     assert said.advice[0].todo.startswith("Mark what the loop does then")
     slow = story(Play(data_parallel(one(4, 1, Pace(slow=1.5)))).open(tmp_path))
     assert slow.headline.endswith("rank 1's slow kernels")
+
+
+@pytest.mark.parametrize(("late", "on"), [((2, 3), "ranks 2 and 3"), ((0, 1, 2, 3), "")])
+def test_the_ranks_of_a_slow_loader_are_named(late: tuple[int, ...], on: str, tmp_path: Path) -> None:
+    """As those of one host are, in the words of the loss."""
+    hosts = Hosts(4)
+    for number in range(1, 7):
+        with hosts.step(number):
+            for rank, program in enumerate(hosts.ranks):
+                program.load(4 * MS if rank in late else 10 * US)
+            hosts.compute(20, 300 * US)
+            hosts.all_reduce(300 * US)
+            hosts.synchronise()
+    trace = hosts.open(tmp_path)
+    found = overview(trace).query("topic == 'data_stall'")
+    assert not list(map(str, faults_of(trace, found)))
+    text = found["text"].iloc[0]
+    assert (f"Nearly all of it is on {on}." in text) if on else "Nearly all" not in text
 
 
 def test_two_ranks_that_are_late_by_turns_are_both_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import overview, sentence
+from tests.analysis.kineto_file import event
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US, Program
 
@@ -98,6 +99,12 @@ def loads_beside(program: Program) -> None:
     program.launch(100 * US)
 
 
+def flushes(program: Program) -> None:
+    """The profiler makes room for its records, and the host waits for that."""
+    program.events.append(event("overhead", "Activity Buffer Request", program.now, 30 * MS, tid=0, pid=-1))
+    program.silence(30 * MS)
+
+
 def judged(program: Program, folder: Path) -> pd.DataFrame:
     trace = program.open(folder)
     found = overview(trace)
@@ -125,12 +132,32 @@ def test_it_is_named_and_left_out_of_steady_steps(
     assert found["steps"].dropna().eq(5).all()
 
 
+@pytest.mark.parametrize("every", [False, True])
+def test_work_of_the_profiler_is_left_out_unless_each_step_has_it(every: bool, tmp_path: Path) -> None:
+    found = judged(marked(flushes, every), tmp_path).set_index("topic")
+    assert ("start_up" in found.index) is not every
+    if not every:
+        text = found.loc["start_up", "text"]
+        assert text.startswith("Iteration 1 holds work of the profiler and is left out")
+        assert "the profiler's Activity Buffer Request (30.0 ms)" in text
+        assert "costs 0 %" not in sentence(found.reset_index())
+
+
+def test_a_flush_while_the_device_works_is_no_start_up(tmp_path: Path) -> None:
+    def hidden(program: Program) -> None:
+        program.events.append(event("overhead", "Buffer Flush", program.now, 30 * MS, tid=0, pid=-1))
+        program.launch(40 * MS)
+
+    assert "start_up" not in set(judged(marked(hidden), tmp_path)["topic"])
+
+
 @pytest.mark.parametrize(
     ("cold", "what"),
     [
         (triton, "compiling fused_moe_kernel"),
         (dynamo, "compiling nn.Module: Decoder_0"),
         (lambda program: program.driver("cudaModuleLoadData", 30 * MS), "cudaModuleLoadData"),
+        (flushes, "the profiler's Activity Buffer Request"),
     ],
 )
 def test_without_marked_steps_what_follows_is_judged(
