@@ -49,7 +49,7 @@ def test_the_last_to_arrive_is_charged_with_the_waiting_of_all(tmp_path):
     assert frame["blamed_ns"].tolist() == [0, 0, 8 * MS]
     assert frame["unfollowed_ns"].tolist() == [0, 0, 0]
     assert sentence(frame) == (
-        "Ranks wait 8.00 ms in 1 iteration. Rank 2 causes 100 % of it. "
+        "Ranks wait 8.00 ms in 1 iteration. For 100 % of it, the cause is rank 2. "
         "It arrives last at 1 of its 1 uneven exchange."
     )
 

@@ -139,7 +139,7 @@ def sentence(frame: pd.DataFrame) -> str:
         them = ranks_in_words(culprits.index.tolist())
         return f"Ranks wait {span}. The others wait for {them}, which cause {part} of it."
     return (
-        f"Ranks wait {span}. Rank {culprits.index[0]} causes {part} of it. It arrives last at "
+        f"Ranks wait {span}. For {part} of it, the cause is rank {culprits.index[0]}. It arrives last at "
         f"{culprits['last'].iloc[0]} of its {counted(culprits['counted'].iloc[0], 'uneven exchange')}."
     )
 
