@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.what_if import what_if
-from hta_widgets.analysis.findings.bar import whole_parts
+from hta_widgets.analysis.findings.bar import CLASSES, whole_parts
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.marginal import marginal_savings
@@ -262,7 +262,7 @@ def _mean(steps: pd.DataFrame, name: str) -> int:
 
 def _parts(steps: pd.DataFrame, whole: int) -> list[int]:
     """The mean of each part of the steps, which add up to the whole."""
-    classes = [time_class for _, time_class in _LABELS]
+    classes = CLASSES[: len(PARTS)]  # of a device
     means = {name: float(steps[part].mean()) for name, part in zip(classes, PARTS, strict=True)}
     return list(whole_parts(means, whole).values())
 

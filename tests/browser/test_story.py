@@ -162,6 +162,8 @@ def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, jo
             page.keyboard.press(key)
         root.locator(".hta-checks button").first.focus()
     shot(page, f"story-{job.replace('/', '-')}")
+    page.set_viewport_size({"width": 700, "height": 1000})
+    looks_right(root)
     explorer.close()
 
 
