@@ -10,6 +10,7 @@ import pandas as pd
 from hta_widgets.arrays import Int64
 from hta_widgets.timeline.lanes import Lanes
 from hta_widgets.timeline.pack import Packed, shuffled
+from hta_widgets.trace.ordering import paired
 
 _WAITS = ("launch_delay", "kernel_kernel", "dependency")  # segments in which their event has not begun yet
 _UNRECORDED = "host"  # segments in which a thread did something that is not recorded
@@ -32,7 +33,7 @@ def lanes_of_path(lanes: Lanes, frame: pd.DataFrame) -> tuple[Int64, Int64]:
             where[lanes.event_id[a:b][known]] = a + known
         position[here] = where[events[here]]
     lane = np.where(position >= 0, np.searchsorted(lanes.offsets, position, side="right") - 1, -1)
-    lane[frame["kind"].to_numpy(str) == _UNRECORDED] = -1
+    lane[(frame["kind"] == _UNRECORDED).to_numpy()] = -1
     _place_unrecorded(lanes, frame, lane)
     return position, lane
 
@@ -43,7 +44,7 @@ def _place_unrecorded(lanes: Lanes, frame: pd.DataFrame, lane: Int64) -> None:
     for track in lanes.tracks:
         if track.kind == "thread":
             outermost[track.first : track.first + track.lanes] = track.first
-    thread = pd.factorize(frame["rank"].astype(str) + "/" + frame["thread"])[0]
+    thread = paired(frame["rank"].to_numpy(), pd.Categorical(frame["thread"]).codes)
     shown = np.where(lane >= 0, outermost[lane], -1)
     first_of = np.full(int(thread.max(initial=-1)) + 1, -1, np.int64)
     known = shown >= 0
@@ -59,18 +60,18 @@ def pack_path(lanes: Lanes, frame: pd.DataFrame) -> Packed:
     """
     position, lane = lanes_of_path(lanes, frame)
     kind = np.where(position >= 0, lanes.kind[position], -1)
-    limits, limit = np.unique(frame["bound_by"].to_numpy(str), return_inverse=True)
+    bound = pd.Categorical(frame["bound_by"]).remove_unused_categories()
     special = (
         1 * frame["kind"].isin(_WAITS).to_numpy()
         | 2 * frame["inferred"].to_numpy()
-        | 4 * (frame["kind"].to_numpy(str) == _UNRECORDED)
+        | 4 * (frame["kind"] == _UNRECORDED).to_numpy()
     )
     data = b"".join(
         [
             *(frame[name].to_numpy().astype("<f8").tobytes() for name in ("start_ns", "end_ns")),
             *(shuffled(column.astype(np.int32)) for column in (lane, position, kind)),
-            limit.astype(np.uint8).tobytes(),
+            bound.codes.astype(np.uint8).tobytes(),
             special.astype(np.uint8).tobytes(),
         ]
     )
-    return Packed({"n": len(frame), "limits": limits.tolist()}, zlib.compress(data, 1))
+    return Packed({"n": len(frame), "limits": bound.categories.tolist()}, zlib.compress(data, 1))

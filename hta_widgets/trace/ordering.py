@@ -17,6 +17,7 @@ Integers = npt.NDArray[np.integer[Any]]
 
 _LANES = 1 << 16  # of more lanes a table would be larger than the caches
 _CODES = 1 << 20  # the same of codes that are numbered
+_FEW = 1 << 9  # values that are sorted before pandas has begun
 
 
 def grouped(group: Integers) -> Int64:
@@ -102,6 +103,8 @@ def first_of_each(number: Int64) -> Int64:
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
+    if len(values) < _FEW:
+        return np.unique(values, return_inverse=True)
     codes, found = pd.factorize(values, sort=True)
     return found, codes
 

@@ -490,7 +490,7 @@ class RankTrace(RankLinks):
         if scope.iterations is not None:
             frame = self.iterations
             chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
-            tiles = frame[["start_ns", "end_ns"]].to_numpy(np.int64)
+            tiles = np.stack([frame[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")], axis=1)
             spans = (host_windows(frame) if clock == "host" else tiles)[chosen]
         else:
             spans = np.array([scope.window_ns or self.device_span or self.host_span], np.int64)

@@ -47,7 +47,7 @@ def critical_path_by_name(trace: Trace, scope: Scope | None = None, *, top: int 
     path = critical_path(trace, scope)
     keys = ["rank", "bound_by", "name"]
     longest = path.sort_values(["dur_ns", "start_ns"], ascending=[False, True], kind="stable")
-    found = longest.groupby(keys, as_index=False, sort=False).agg(
+    found = longest.groupby(keys, as_index=False, sort=False, observed=True).agg(
         count=("dur_ns", "size"), dur_ns=("dur_ns", "sum"), event_id=("event_id", "first")
     )
     whole = path.groupby("rank")["dur_ns"].sum()

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
+from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.critical_path.chain import chain_of, has_launches, joined
 from hta_widgets.analysis.critical_path.segments import segments_of
 from hta_widgets.analysis.critical_path.summary import sentence
@@ -70,11 +71,12 @@ def critical_path(
     Returns:
         One row per segment, by rank and time. Within a window each segment starts where the one before ends,
         the first at its start and the last at its end. Columns: rank int64; start_ns, end_ns, dur_ns (int64,
-        ns); kind str (operator, host, sync, kernel, launch_delay, kernel_kernel, dependency); event_id int64
-        (-1 for none), name, event_class (str) of the event that the segment is attributed to (of delays: the
-        event that was delayed); thread str ("pid/tid", empty on the device); stream Int64 (null on the host);
-        bound_by str (cpu_bound, data_loading, gpu_compute_bound, gpu_communication_bound, gpu_memory_bound,
-        kernel_launch_overhead, kernel_kernel_overhead, sync); inferred bool.
+        ns); kind category (operator, host, sync, kernel, launch_delay, kernel_kernel, dependency); event_id
+        int64 (-1 for none), name, event_class (category) of the event that the segment is attributed to (of
+        delays: the event that was delayed); thread category ("pid/tid", empty on the device); stream Int64
+        (null on the host); bound_by category (cpu_bound, data_loading, gpu_compute_bound,
+        gpu_communication_bound, gpu_memory_bound, kernel_launch_overhead, kernel_kernel_overhead, sync);
+        inferred bool.
 
     Raises:
         MissingDataError: no selected rank has device work with a recorded launch.
@@ -105,8 +107,7 @@ def critical_path(
         )
     if not frames:
         return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in COLUMNS.items()})
-    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    return frame.astype(COLUMNS)
+    return stacked(frames).astype(COLUMNS)
 
 
 def _windows(

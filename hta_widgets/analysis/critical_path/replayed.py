@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.critical_path.chain import NO_THREAD
 from hta_widgets.analysis.critical_path.host_time import host_time, pieces_of
 from hta_widgets.analysis.critical_path.path import DATA_LOADING
@@ -77,7 +78,7 @@ def replayed_path(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | Non
     for rank in trusted_ranks(trace, trace.ranks_of(scope)):
         checkpoint()
         frames.append(path_of(trace.rank(rank), changes))
-    return pd.concat(frames, ignore_index=True).astype(COLUMNS)
+    return stacked(frames).astype(COLUMNS)
 
 
 class _Chain(NamedTuple):

@@ -40,9 +40,10 @@ def critical_path_summary(
     """
     if by not in ("bound_by", "name", "kind", "event_class"):
         raise ValueError(f"by must be bound_by, name, kind or event_class, not {by!r}")
-    summed = frame.groupby(["rank", by], as_index=False).agg(
+    summed = frame.groupby(["rank", by], as_index=False, observed=True).agg(
         count=("dur_ns", "size"), dur_ns=("dur_ns", "sum")
     )
+    summed[by] = summed[by].astype("str")
     whole = summed.groupby("rank")["dur_ns"].transform("sum")
     summed["share_pct"] = 100.0 * summed["dur_ns"] / whole
     order = ["rank", "dur_ns", by]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.core.text_columns import text_column
 from hta_widgets.analysis.critical_path.chain import NO_THREAD
 from hta_widgets.analysis.critical_path.host_time import host_time
 from hta_widgets.analysis.critical_path.segments import (
@@ -38,13 +39,13 @@ COLUMNS = {
     "start_ns": "int64",
     "end_ns": "int64",
     "dur_ns": "int64",
-    "kind": "str",
+    "kind": "category",
     "event_id": "int64",
-    "name": "str",
-    "event_class": "str",
-    "thread": "str",
+    "name": "category",
+    "event_class": "category",
+    "thread": "category",
     "stream": "Int64",
-    "bound_by": "str",
+    "bound_by": "category",
     "inferred": "bool",
 }
 _BOUND_BY_KIND = {
@@ -79,23 +80,19 @@ def table_of(rank_trace: RankTrace, segments: Segments, data_loading: Sequence[s
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
-            "kind": _text(KINDS, kind),
+            "kind": text_column(kind, KINDS),
             "event_id": np.where(known, rank_trace.event_id[row], -1),
-            "name": _text(
-                [*rank_trace.names, NO_OPERATOR],
+            "name": text_column(
                 np.where(known, rank_trace.name[row], len(rank_trace.names)),
+                [*rank_trace.names, NO_OPERATOR],
             ),
-            "event_class": _text([*(event_class.label for event_class in EventClass), ""], event_class),
-            "thread": _text([_label(rank_trace, number) for number in threads.tolist()], which),
+            "event_class": text_column(event_class, [*(each.label for each in EventClass), ""]),
+            "thread": text_column(which, [_label(rank_trace, number) for number in threads.tolist()]),
             "stream": pd.Series(rank_trace.stream[row], dtype="Int64").mask(no_stream),
             "bound_by": _bound_by(rank_trace, segments, event_class, data_loading),
             "inferred": inferred,
         }
     )
-
-
-def _text(texts: Sequence[str], codes: Int64) -> pd.Series[str]:
-    return pd.Series(pd.array(list(texts), dtype="str").take(codes))
 
 
 def _label(rank_trace: RankTrace, thread: int) -> str:
@@ -107,7 +104,7 @@ def _label(rank_trace: RankTrace, thread: int) -> str:
 
 def _bound_by(
     rank_trace: RankTrace, segments: Segments, event_class: Int64, data_loading: Sequence[str]
-) -> pd.Series[str]:
+) -> pd.Categorical[str]:
     by_class = np.full(len(EventClass) + 1, LIMITS.index("gpu_compute_bound"))
     by_class[list(_BOUND_BY_CLASS)] = [LIMITS.index(label) for label in _BOUND_BY_CLASS.values()]
     by_kind = np.zeros(len(KINDS), np.int64)
@@ -116,7 +113,7 @@ def _bound_by(
     loading = np.flatnonzero((segments.kind == OPERATOR) | (segments.kind == HOST))
     loading = loading[_within(rank_trace, segments.thread[loading], segments.start[loading], data_loading)]
     bound[loading] = LIMITS.index("data_loading")
-    return _text(LIMITS, bound)
+    return text_column(bound, LIMITS)
 
 
 def _within(rank_trace: RankTrace, thread: Int64, time: Int64, patterns: Sequence[str]) -> Bool:

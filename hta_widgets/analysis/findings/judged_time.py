@@ -144,11 +144,13 @@ class JudgedTime:
 
     def _begins(self, ranks: list[int], step: int) -> dict[int, int]:
         """When the host of each rank begins a step."""
-        frames = {rank: self.trace.rank(rank).iterations for rank in ranks}
-        found = {
-            rank: frame.loc[frame["iteration"] == step, "host_start_ns"] for rank, frame in frames.items()
-        }
-        return {rank: int(begin.iloc[0]) for rank, begin in found.items() if len(begin)}
+        begins = {}
+        for rank in ranks:
+            frame = self.trace.rank(rank).iterations
+            at = np.flatnonzero(frame["iteration"].to_numpy() == step)  # quick, as there may be many ranks
+            if len(at):
+                begins[rank] = int(frame["host_start_ns"].to_numpy()[at[0]])
+        return begins
 
     def _of_only_step(self, step: int, begins: Mapping[int, int]) -> SharedTime | None:
         """The part of it that is judged if ranks enter it apart."""

@@ -286,8 +286,10 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
     whole = float(total[products].sum())
     taken = {}
     for rank in inputs.temporal["rank"].tolist():
-        slow = by_rank.index.isin(inputs.of(rank, _names_of, units))
-        taken[rank] = float(by_rank.loc[slow, rank].sum()) if rank in by_rank else 0.0
+        slow = inputs.of(rank, _names_of, units)
+        taken[rank] = 0.0
+        if slow and rank in by_rank:
+            taken[rank] = float(by_rank.loc[by_rank.index.isin(slow), rank].sum())
     share = 100.0 * sum(taken.values()) / whole if whole else 0.0
     open_ = [name for name in products if kernel_class(name).unit is None]
     unknown = 100.0 * float(total[open_].sum()) / whole if whole else 0.0

@@ -11,6 +11,7 @@ from hta_widgets.analysis.communication.waits import arrived
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.trace.ordering import grouped
 
 _NEARLY_ALL = 0.9
 
@@ -82,9 +83,13 @@ def _waits(inputs: Inputs) -> dict[int, Intervals]:
     """From the start of each kernel until its transfer begins, by rank."""
     found = inputs.collectives
     found = found[found["transfer_ns"].notna()]
-    times = {}
-    for rank, rows in found.groupby("rank"):
-        start = rows["start_ns"].to_numpy(np.int64)
-        waited = rows["dur_ns"].to_numpy(np.int64) - rows["transfer_ns"].to_numpy(np.int64)
-        times[int(str(rank))] = Intervals.union(start, start + waited)
-    return times
+    names = ("rank", "start_ns", "dur_ns", "transfer_ns")
+    rank, start, lasting, transfer = (found[name].to_numpy(np.int64) for name in names)
+    order = grouped(rank)
+    ranks, first = np.unique(rank[order], return_index=True)
+    rows = np.split(order, first[1:])
+    transferring = start + lasting - transfer
+    return {
+        number: Intervals.union(start[mine], transferring[mine])
+        for number, mine in zip(ranks.tolist(), rows, strict=False)
+    }
