@@ -35,7 +35,7 @@ def compiling(inputs: Inputs) -> Finding | None:
             all=Claim("steps", len(steps), "count", ranks=worst),
         )
     advice = (
-        "Code is compiled anew for other shapes or values: TORCH_LOGS=recompiles tells for which. "
+        "Code is compiled anew for other shapes or values: TORCH_LOGS=recompiles says for which. "
         "torch.compile(dynamic=True), or inputs of few sizes, need fewer versions."
         if anew
         else "Run the program before it is recorded, as often as it compiles, to see what its steps take."

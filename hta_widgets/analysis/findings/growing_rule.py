@@ -40,7 +40,7 @@ def growing(inputs: Inputs) -> Finding | None:
         found.share_pct,
         found.text(
             inputs,
-            "{who} copies a tensor that grows {lost}: each call of {name} copies all of it, to add little.",
+            "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
             name=Claim("grows_by", _CAT, "name", ranks=tuple(found.ranks)),
         ),
         "If that is a cache of keys and values, allocate it once at its full size and write into it. "

@@ -241,11 +241,10 @@ def _of_whole(
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if unknown:
         most = unknown[0]
-        lost = (
-            f"{duration(most.ns)} of it is lost to {advice[most.finding].cause_words}, saving not estimated"
-        )
-        work = f"{decapitalised(_working(frame))}; " if "host" in whole.split and _works_most(frame) else ""
-        return f"{time}; {work}{lost}"
+        lost = f"is lost to {advice[most.finding].cause_words}, saving not estimated"
+        if "host" in whole.split and _works_most(frame):
+            return f"{time}; {decapitalised(_working(frame))}. Of it, {duration(most.ns)} {lost}"
+        return f"{time}; {duration(most.ns)} of it {lost}"
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
