@@ -69,6 +69,32 @@ def test_names_made_to_nest_or_grow_are_answered_at_once(name: str) -> None:
     assert time.perf_counter() - begin < 5
 
 
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "P",
+        "K",
+        "A_",
+        "A1_",
+        "Dp",
+        "Dv1_",
+        "M",
+        "F",
+        "N1aI",
+        "1aI",
+        "N1acv",
+        "1aIL_Z1f",
+        "Z1f",
+        "UlUl",
+        "1aIJ",
+        "1aIX",
+    ],
+)
+def test_a_name_that_nests_deeper_than_any_compiler_s_is_left(nested: str) -> None:
+    name = f"_Z1f{nested * 1_000}i"
+    assert demangled(name) == name
+
+
 def test_rules_by_name_hold() -> None:
     name = "_ZN2at6native12_GLOBAL__N_143distribution_elementwise_grid_stride_kernelIfLi4EEEvif"
     assert classify("kernel", "_ZN5flash7computeEPf")[0] == EventClass.COMPUTE

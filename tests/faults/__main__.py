@@ -27,6 +27,7 @@ from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
+_BUDGET = 20.0  # seconds of CPU for a slip
 _CAUGHT_BY = ("caught by the time limit", "caught")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
 
@@ -73,6 +74,8 @@ class Worker:
         """The same by those tests alone that see the fault; `wide`: by those that run after them, too."""
         later: list[str] = []
         for file in fault.files_of_tests:
+            if self.cpu_seconds > _BUDGET and not wide:
+                break
             seen = reach.known(file)
             if seen is None and not reach.is_shared(file):
                 code, answer = self._seen(reach, ["-x", file], fault.name)

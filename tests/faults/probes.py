@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import hashlib
 import json
+import marshal
 import os
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -34,11 +36,23 @@ def install() -> None:
         path = loader.get_filename(module)
         if path not in wanted:
             return usual(loader, module)
-        text = loader.get_data(path).decode()
-        return compile(_with_probes(text, wanted[path]), path, "exec", dont_inherit=True)
+        return _compiled(path, loader.get_data(path).decode(), wanted[path])
 
     setattr(builtins, _PROBE, _probe)
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+
+def _compiled(path: str, text: str, changed: dict[str, str]) -> CodeType:
+    """The module's code with probes, which is kept: many processes import it."""
+    digest = hashlib.sha256("\0".join((path, text, *changed, *changed.values())).encode()).hexdigest()
+    kept = Path(f"{os.environ[PROBES]}.{digest[:32]}")
+    if kept.exists():
+        return marshal.loads(kept.read_bytes())  # type: ignore[no-any-return]
+    code = compile(_with_probes(text, changed), path, "exec", dont_inherit=True)
+    unfinished = kept.with_name(f"{kept.name}.{os.getpid()}")
+    unfinished.write_bytes(marshal.dumps(code))
+    unfinished.replace(kept)
+    return code
 
 
 def can_be_probed(text: str, changed: str) -> bool:

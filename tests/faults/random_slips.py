@@ -195,8 +195,9 @@ class _Nearest:
         there = self._known.get(str(Path(file).parent), ())
         tests = [
             *self._known.get(file, ()),
-            *(test for test in self._imports if Path(test).name.startswith(f"test_{stem}.")),
+            *(test for test in self._imports if test.rpartition("/")[2].startswith(f"test_{stem}.")),
             *self._focused(direct),
+            *self._focused({test for test in self._imports if test.split("/")[-2] == Path(file).parent.name}),
             *self._focused(self._users_of(direct) & set(there)),
             *there,
             *(test for users in self._further(direct) for test in self._focused(users)),
@@ -220,7 +221,7 @@ class _Nearest:
 
 
 def _is_test(file: str, language: str) -> bool:
-    name = Path(file).name
+    name = file.rpartition("/")[2]
     return file.startswith(language) and (name.startswith("test_") or ".test." in name)
 
 
