@@ -195,8 +195,9 @@ class _Nearest:
         there = self._known.get(str(Path(file).parent), ())
         tests = [
             *self._known.get(file, ()),
-            *(test for test in self._imports if test.rpartition("/")[2].startswith(f"test_{stem}.")),
+            *self._named_after({stem}),
             *self._focused(direct),
+            *self._named_after({Path(user).stem.strip("_") for user in direct}),
             *self._focused({test for test in self._imports if test.split("/")[-2] == Path(file).parent.name}),
             *self._focused(self._users_of(direct) & set(there)),
             *there,
@@ -204,6 +205,10 @@ class _Nearest:
         ]
         tests = [test for test in dict.fromkeys(tests) if _is_test(test, language)]
         return tuple(tests[:_MOST_TESTS])
+
+    def _named_after(self, stems: set[str]) -> list[str]:
+        names = {f"test_{stem}.py" for stem in stems} | {f"{stem}.test.ts" for stem in stems}
+        return [test for test in self._imports if test.rpartition("/")[2].removesuffix("x") in names]
 
     def _further(self, files: set[str]) -> Iterator[set[str]]:
         """Users of users, and theirs."""
