@@ -4,14 +4,18 @@ import { afterEach, expect, it, vi } from "vitest";
 import { pattern } from "../src/charts/fills";
 import { toSvg } from "../src/charts/image";
 import { brief, fitted, fittedNames } from "../src/charts/mark";
-import { overlap } from "../src/charts/place";
+import { overlap, textWidth } from "../src/charts/place";
 import { decades, linear, logarithmic } from "../src/charts/scale";
 import { toggled } from "../src/charts/select";
 import { squarified } from "../src/charts/treemap";
 import { unitOf } from "../src/charts/unit";
-import { drawn, show, wire } from "./support";
+import { drawn, outside, show, wire } from "./support";
 
-afterEach(() => document.body.replaceChildren());
+afterEach(() => {
+  const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside);
+  document.body.replaceChildren();
+  expect(found).toEqual([]);
+});
 
 const panel = {
   _view: "breakdown",
@@ -375,6 +379,26 @@ it("draws step times as a line with a band, numbers outliers, and selects the st
   ]);
   press(rows(el)[1], "Enter");
   expect(model.get("iterations")).toEqual([]);
+});
+
+it("numbers no more outliers than stand side by side", async () => {
+  const steps = Array.from({ length: 300 }, (_, i) => i);
+  const [all, none] = [steps.map(() => 10e6), steps.map(() => "")];
+  const columns = { mid: all, low: all, high: all, most: all, aside: none };
+  const { el } = await show({
+    ...trend,
+    marks: wire({ x: steps, rank: steps.map(() => 0), outlier: steps.map(() => 1), ...columns }),
+  });
+  expect(el.querySelectorAll(".hta-dot-mark")).toHaveLength(300);
+  const numbers = [...el.querySelectorAll(".hta-value")];
+  expect(numbers.length).toBeGreaterThan(5);
+  const half = (at: number) => textWidth(numbers[at]?.textContent ?? "") / 2;
+  const middles = numbers.map((text) => Number(text.getAttribute("x")));
+  for (let at = 1; at < numbers.length; at++) {
+    const room = (middles[at] as number) - (middles[at - 1] as number) - half(at) - half(at - 1);
+    expect(room).toBeGreaterThan(0);
+    expect(room).toBeLessThan(20); // and no fewer
+  }
 });
 
 it("draws steps that hardly differ as a flat line, and one step alone", async () => {

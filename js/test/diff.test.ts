@@ -4,10 +4,14 @@ import { afterEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
 import { BUILT, MOVED } from "../src/timeline/linking";
 import type { Linked } from "../src/timeline/lock";
-import { drawn, knowDialogs, show, wire } from "./support";
+import { drawn, knowDialogs, outside, show, wire } from "./support";
 
 knowDialogs();
-afterEach(() => document.body.replaceChildren());
+afterEach(() => {
+  const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside);
+  document.body.replaceChildren();
+  expect(found).toEqual([]);
+});
 
 const panel = {
   _view: "breakdown",
@@ -354,8 +358,8 @@ it("draws a bar for each run that stands for no rank", async () => {
     marks: wire({ label: ["ring", "b"], step_ns: [2e6, 4e6], compute_ns: [1e6, 1e6] }),
   });
   expect(marks(el).map((mark) => [mark.getAttribute("role"), mark.getAttribute("aria-label")])).toEqual([
-    ["img", "ring: Compute 1.00 ms (50.0 %)."],
-    ["img", "b: Compute 1.00 ms (25.0 %)."],
+    ["img", "ring: Compute 1.00 ms (50.0 %); 2.00 ms in all."],
+    ["img", "b: Compute 1.00 ms (25.0 %); 4.00 ms in all."],
   ]);
 });
 

@@ -277,6 +277,17 @@ it("says what is known, and shows each rank with its numbers and its role", asyn
   ]);
 });
 
+it("tells all that is measured of the rank that is pointed at", async () => {
+  const { el } = await show(4);
+  const told = () => el.querySelector(".hta-job-told")?.textContent ?? "";
+  expect(told()).toContain("Point at a rank");
+  const cell = el.querySelectorAll(".hta-job-grid button")[1] as Element;
+  cell.dispatchEvent(new Event("pointerover", { bubbles: true }));
+  await drawn();
+  expect(told()).toContain("Rank 1");
+  expect(told()).toContain("400 ns");
+});
+
 it("changes what is shown of ranks, and their order", async () => {
   const { el } = await show(4);
   button(section(el, "Ranks"), "Idle").click();

@@ -223,6 +223,7 @@ test("a report draws its explorer, and panels hide and come back", async () => {
   await drawn();
   const main = document.querySelector("main") as HTMLElement;
   expect(main.textContent).toContain("<b>note</b>");
+  expect(main.textContent, "nothing else is selected than was saved").not.toContain("saved selection");
   const toggle = main.querySelector<HTMLElement>(".hta-panel-bar [data-kind=steps]");
   toggle?.click();
   await drawn();

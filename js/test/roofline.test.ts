@@ -7,9 +7,13 @@ import { ridge, roofsOf } from "../src/charts/roofs";
 import { logarithmic, logTicks } from "../src/charts/scale";
 import { decode } from "../src/columns";
 import { check } from "../src/peaks";
-import { drawn, show, wire } from "./support";
+import { drawn, outside, show, wire } from "./support";
 
-afterEach(() => document.body.replaceChildren());
+afterEach(() => {
+  const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside);
+  document.body.replaceChildren();
+  expect(found).toEqual([]);
+});
 
 const numbers = (low: number, high: number, length: number) =>
   logTicks(low, high, length)
@@ -216,6 +220,7 @@ const fill = async (el: Element, label: string, value: string) => {
 it("takes peaks that a device can have, and refuses others where they are typed", async () => {
   const { el, model } = await show(panel);
   await fill(el, "Peak of 16-bit tensor, TFLOP/s", "900");
+  expect(el.textContent).not.toContain("its name was not recorded");
   expect(model.get("peaks")).toEqual({ X1: { tflops: { tensor_16bit: 900 } } });
   for (const wrong of ["fast", "-1", "0", "1e10", "950", "NaN", "0x10"]) {
     await fill(el, "Achievable of 16-bit tensor, TFLOP/s", wrong);

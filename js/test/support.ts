@@ -82,3 +82,29 @@ export function knowDialogs(): void {
 
 /** Preact draws in a microtask or a frame. */
 export const drawn = () => new Promise((resolve) => setTimeout(resolve, 30));
+
+/** Marks and starts of texts that an svg draws outside of itself, a pixel left and right aside. */
+export function outside(svg: SVGSVGElement): string[] {
+  const [width, height] = ["width", "height"].map((name) => Number(svg.getAttribute(name))) as [
+    number,
+    number,
+  ];
+  const moved = (element: Element | null): [number, number] => {
+    if (element === null || element === svg) return [0, 0];
+    const [x, y] = moved(element.parentElement);
+    const [, right, down] =
+      /translate\(([-\d.e]+)[ ,]+([-\d.e]+)/.exec(element.getAttribute("transform") ?? "") ?? [];
+    return [x + Number(right ?? 0), y + Number(down ?? 0)];
+  };
+  return [...svg.querySelectorAll("rect, circle, text")].flatMap((element) => {
+    const of = (name: string) => {
+      const text = element.getAttribute(name) ?? "0";
+      return text.endsWith("%") ? (width * Number.parseFloat(text)) / 100 : Number(text);
+    };
+    const [dx, dy] = moved(element);
+    const [x, y] = element.tagName === "circle" ? [of("cx"), of("cy")] : [of("x"), of("y")];
+    const [across, down] = element.tagName === "rect" ? [of("width"), of("height")] : [0, 0];
+    const fits = dx + x >= -1 && dy + y >= -1 && dx + x + across <= width + 1 && dy + y + down <= height + 1;
+    return fits ? [] : [`${element.outerHTML.slice(0, 120)} of ${width} x ${height}, moved by ${dx}, ${dy}`];
+  });
+}

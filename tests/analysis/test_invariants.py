@@ -113,6 +113,15 @@ def nothing_is_negative(answers: Answers) -> None:
                 assert (frame[column].dropna() >= 0).all(), (name, column)
 
 
+def frames_have_one_form(answers: Answers, form: dict[str, pd.Series]) -> None:
+    """Rows are numbered from 0, and columns have the same names and types, however many ranks or rows."""
+    for name, frame in answers.items():
+        if not isinstance(frame, str):
+            assert frame.index.equals(pd.RangeIndex(len(frame))), name
+            types = frame.dtypes.astype(str)
+            assert types.equals(form.setdefault(name, types)), name
+
+
 def hosts_nest_and_launches_precede(trace: Trace) -> None:
     for rank in trace.ranks:
         rank_trace = trace.rank(rank)
@@ -138,9 +147,12 @@ def test_random_jobs_are_answered_and_add_up(job: Job) -> None:
         Scope(iterations=(0, 1, 5)),
         Scope(window_ns=(first, (first + last) // 2 + 1)),
         Scope(ranks=(0,)),
+        Scope(window_ns=(first - 2, first - 1)),
     ]
+    form: dict[str, pd.Series] = {}
     for scope in scopes:
         answers = all_answers(trace, scope)
+        frames_have_one_form(answers, form)
         parts_add_up(answers, windows=len(scope.iterations or (1,)))
         nothing_is_negative(answers)
 

@@ -132,7 +132,7 @@ def _slip_of(node: ast.expr) -> ast.expr | None:
     if isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
         return new.operand
     if isinstance(new, ast.Constant) and type(new.value) is int:
-        return ast.Constant(new.value + 1)
+        return ast.Constant(new.value + 1 if new.value < 10 else 2 * new.value)
     if isinstance(new, ast.Constant) and type(new.value) is bool:
         return ast.Constant(not new.value)
     if isinstance(new, ast.Call) and isinstance(new.func, ast.Name) and new.func.id in _CALLS:
@@ -180,7 +180,7 @@ class _Nearest:
                 self._known[str(Path(fault.file).parent)][test] = None
         self._users: dict[str, set[str]] = defaultdict(set)
         self._imports: dict[str, int] = {}
-        patterns = "hta_widgets/**/*.py", "tests/**/test_*.py", "js/src/**/*.ts*", "js/test/**/*.test.ts*"
+        patterns = "hta_widgets/**/*.py", "tests/**/test_*.py", "js/src/**/*.ts*", "js/test/**/*.ts*"
         for path in (path for pattern in patterns for path in sorted(root.glob(pattern))):
             if "browser" not in path.parts:
                 used = {one for one in _imported(path, root) if one.is_file()}

@@ -253,6 +253,21 @@ describe("scanline", () => {
     expect(names.found, "wide enough for a name").toEqual([2]);
   });
 
+  it("fills a stretch of many slices as densely as they stand", () => {
+    const shades = [40, 20, 4].map((busy) => {
+      const stretch = { ...items, start: Float64Array.of(20), dur: Float64Array.of(40) };
+      const pixels = new Uint32Array(10).fill(WHITE);
+      const names = { least: 99, found: [] };
+      const one = { ...stretch, busy: Float64Array.of(busy), last: Uint32Array.of(1) };
+      rasterise(one, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 10, new Float32Array(40), names);
+      return ((pixels[3] as number) >>> 8) & 255; // of green, which red has none of
+    }) as [number, number, number];
+    expect(shades[0]).toBe(0);
+    expect(Math.abs(shades[1] - 127)).toBeLessThan(3);
+    expect(shades[2]).toBeGreaterThan(shades[1]);
+    expect(shades[2]).toBeLessThan(250); // few, and still to be seen
+  });
+
   it("leaves a gap between neighbours, which are two and not one", () => {
     const touching = { ...items, start: Float64Array.of(0, 40, 60), dur: Float64Array.of(40, 20, 40) };
     const pixels = new Uint32Array(20).fill(WHITE);
