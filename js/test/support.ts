@@ -81,7 +81,11 @@ export function knowDialogs(): void {
 }
 
 /** Preact draws in a microtask or a frame. */
-export const drawn = () => new Promise((resolve) => setTimeout(resolve, 30));
+export const drawn = async () => {
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  // on a busy machine all timers are late together: effects run a timer after the next frame
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+};
 
 /** Marks and starts of texts that an svg draws outside of itself, a pixel left and right aside. */
 export function outside(svg: SVGSVGElement): string[] {

@@ -89,18 +89,14 @@ export const whatIf: View = ({ model, el, signal }) => {
               Reset
             </Button>
           )}
-          {shown && (
-            <>
-              {(confirmed || !hand.frozen) && (
-                <Button
-                  disabled={!confirmed}
-                  onClick={copy}
-                  title={confirmed ? `Copy ${expression.value}` : "When the hand rests"}
-                >
-                  {copied.value ? "Copied" : "Copy Python"}
-                </Button>
-              )}
-            </>
+          {shown && (confirmed || !hand.frozen) && (
+            <Button
+              disabled={!confirmed}
+              onClick={copy}
+              title={confirmed ? `Copy ${expression.value}` : "When the hand rests"}
+            >
+              {copied.value ? "Copied" : "Copy Python"}
+            </Button>
           )}
         </div>
         <StateNotice status={status} message={message} />
