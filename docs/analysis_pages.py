@@ -1,6 +1,5 @@
 """A page for each analysis: its docstring, its panel, and what it answers to a bundled example."""
 
-import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ import pandas as pd
 
 from docs.docstrings import cell, prose, sections
 from docs.hta_methods import methods_of
+from docs.made import folder_for
 from hta_widgets import Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.core.entry import Analysis
@@ -150,7 +150,7 @@ def example_path(example: str) -> Path:
 
 @cache
 def _simulated(example: str) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix=f"{example}-")) / example
+    folder = folder_for(example) / example
     folder.mkdir()
     SIMULATED[example].play().write(folder)
     return folder

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from docs.made import folder_for
 from hta_widgets import Trace, examples
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.analysis.serving.servers import Batch, Server
@@ -190,7 +190,7 @@ def trace_of(topic: str) -> Trace:
     """The recording that shows a finding."""
     if topic in BUNDLED:
         return _bundled(BUNDLED[topic])
-    return MADE[topic](Path(tempfile.mkdtemp(prefix=f"{topic}-")))
+    return MADE[topic](folder_for(topic))
 
 
 @cache
