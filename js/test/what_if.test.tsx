@@ -319,7 +319,7 @@ it("shows edits of several ranks for the job: no rank, no sliders, no map", asyn
   );
   expect(el.textContent).toContain("Step of 2 ranks");
   expect(headline(el)).toBe("161 → 101 ns per step with edits.no_stragglers()");
-  expect(texts(el, ".hta-key-of")).toEqual(["all else 101 ns"]);
+  expect(texts(el, ".hta-key-of")).toEqual(["the rest 101 ns"]);
   expect(el.textContent).toContain("All ranks replayed together");
   expect(el.querySelectorAll("input, select").length).toBe(0);
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Reset")?.click();

@@ -136,5 +136,5 @@ def test_a_rank_that_is_left_out_is_named(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "1.json", steps_of(300_000)[0], 1)
     done = run("what-if", tmp_path, "--edit", "kernels(2.0)")
     assert done.code == 0
-    assert done.err.startswith("hta-widgets: warning: rank 0 is left out: for 100 % of its time")
+    assert done.err.startswith("hta-widgets: warning: rank 0 is left out: for 100 % of the time")
     assert run("what-if", tmp_path, "--edit", "kernels(2.0)", "-q").err == ""

@@ -158,7 +158,7 @@ def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     with pytest.raises(MissingDataError, match="on the host, where nothing is recorded") as raised:
         analysis.what_if(trace, [])
     assert "ProfilerActivity.CUDA" in raised.value.remedy
-    assert raised.value.detail.startswith("for 100 % of its time")
+    assert raised.value.detail.startswith("for 100 % of the time")
     assert not analysis.replay_quality(trace)["trusted"].any()
 
 
@@ -198,14 +198,14 @@ def test_of_several_ranks_those_answer_that_can_be_trusted(tmp_path):
     assert analysis.replay_quality(trace, Scope(ranks=(1,)))["rank"].tolist() == [1]
     with pytest.raises(MissingDataError) as raised:
         analysis.what_if(trace, [], Scope(ranks=(0,)))
-    assert raised.value.detail.startswith("for 100 % of its time")
+    assert raised.value.detail.startswith("for 100 % of the time")
 
 
 def test_of_several_ranks_that_cannot_be_trusted_the_first_is_named(tmp_path):
     trace = job(tmp_path, only_a_script(), only_a_script())
     with pytest.raises(MissingDataError) as raised:
         analysis.what_if(trace, [])
-    assert raised.value.detail.startswith("rank 0: for 100 % of its time")
+    assert raised.value.detail.startswith("rank 0: for 100 % of the time")
 
 
 def test_without_device_work_there_is_nothing_to_replay(tmp_path):

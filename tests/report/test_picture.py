@@ -112,7 +112,7 @@ def test_picture_of_an_explorer(ddp: Trace) -> None:
     picture = explorer.snapshot()
     shown = texts(picture)
     (answer,) = picture.answers
-    assert answer.sentence in shown
+    assert answer.sentence in " ".join(shown), "in lines"
     assert "Selected: ranks 1; search “nccl”" in shown
     assert "ProfilerStep#10" in shown
     (bar,) = answer.bars

@@ -57,7 +57,7 @@ def test_a_selection_without_device_time_is_empty(ddp: Trace, until: Any) -> Non
 
 
 def test_unknown_analysis_lists_the_known(ddp: Trace) -> None:
-    with pytest.raises(ValueError, match="temporal_breakdown, comm_comp_overlap"):
+    with pytest.raises(ValueError, match="temporal_breakdown, gpu_utilization"):
         BreakdownPanel(ddp, "nonsense")
 
 

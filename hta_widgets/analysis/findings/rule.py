@@ -100,6 +100,7 @@ class Rule:
         cause: in a headline, behind a colon or "and"; "" is the title. In both, {rank} is the finding's.
         lost_as: the class of the time that it costs.
         general: it says what kind of time is lost; a narrower rule may say why.
+        says_why: of a late rank it says what that does meanwhile, not only that it is late.
         applies: whether finding nothing is worth a word.
         change: what takes its cost away; a finding may name another one.
         no_change: why no change is replayed.
@@ -123,6 +124,7 @@ class Rule:
     cause: str = ""
     lost_as: LostAs = "compute"
     general: bool = False
+    says_why: bool = True
     applies: Callable[[Inputs], bool] = always
     change: Change | None = None
     no_change: str = ""

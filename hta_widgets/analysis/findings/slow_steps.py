@@ -106,6 +106,7 @@ def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
 RULE = Rule(
     topic="slow_steps",
     question="which steps are unusual",
+    says_why=False,
     title="Extra time in unusually long steps",
     label="Slow steps",
     cause="unusually long steps",

@@ -32,8 +32,6 @@ _HOW_MUCH: Final = re.compile(
 )
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
-# What a late rank does according to them says no more than that it is late.
-_SAYS_LITTLE: Final = ("idle_host", "launch_bound", "tiny_kernels", "device_wait", "slow_steps")
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MOST_STEPS: Final = 256  # of all ranks
 
@@ -235,8 +233,6 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += said.removeprefix(rules[-1].title)  # where most of it lies
     if (why := _why_late(frame, row)) is not None:
         words += f" ({BY_TOPIC[why['topic']].cause})"
-    if _is_late(row) and pd.notna(row["iteration"]):
-        words += f" in iteration {row['iteration']}"
     return words
 
 
@@ -250,9 +246,10 @@ def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
     if not _is_late(row) or pd.isna(row["rank"]):
         return None
     parts = frame[(frame["part_of"] == row["topic"]) & frame["rank"].eq(row["rank"]).fillna(False)]
-    parts = parts[(2 * parts["share_pct"] >= row["share_pct"]) & ~parts["topic"].isin(_SAYS_LITTLE)]
-    why = [part for _, part in parts.iterrows() if BY_TOPIC[part["topic"]].cause]
-    return None if not why or BY_TOPIC[why[0]["topic"]].among_ranks else why[0]
+    parts = parts[2 * parts["share_pct"] >= row["share_pct"]]
+    why = [(part, BY_TOPIC[part["topic"]]) for _, part in parts.iterrows()]
+    why = [(part, rule) for part, rule in why if rule.cause and rule.says_why]
+    return None if not why or why[0][1].among_ranks else why[0][0]
 
 
 def _of_rank(text: str, row: pd.Series) -> str:

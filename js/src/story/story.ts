@@ -79,7 +79,7 @@ export const CLASS: Record<Part["lost_as"], string> = {
   memory: "copies",
   idle: "idle",
   host: "CPU",
-  all: "all else",
+  all: "the rest",
 };
 
 /** A smaller share of the bar has no label. */

@@ -37,7 +37,7 @@ from tests.verdicts.planted.rank_programs import (
 )
 from tests.verdicts.planted.several_hosts import Hosts
 
-COSTS = " of a step ("
+COSTS = " of step time ("
 """The replay names the same ranks, and what they cost."""
 BETWEEN_RANKS = {"straggler", "slow_kernels", "imbalance", "mutual_waiting", "exposed_communication"}
 SLOW, MORE, LATE, COPIES = Pace(1.5), Pace(extra=1), Pace(idle_ns=MS), Pace(copy_ns=MS)
