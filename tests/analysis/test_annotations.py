@@ -58,7 +58,7 @@ def test_the_innermost_region_on_the_same_stream_owns_a_kernel(tmp_path):
 def test_a_kernel_without_length_belongs_where_it_starts(tmp_path):
     at = [999, 1000, 1050, 1099, 1100]
     events = [region("r", 1000, 100, 1), *(kernel(f"k{start}", start, 0) for start in at)]
-    events.append(kernel("long", 5000, 1))  # or nothing would have a length
+    events.append(kernel("long", 5000, 1000))  # or nothing would have a length
     frame = annotated_kernels(job(tmp_path, events))
     assert labels(frame) == [None, "r", "r", "r", None, None]
 
