@@ -45,6 +45,7 @@ def contained(difference: Difference, job: ComparedJob) -> bool:
 def torn_at_an_instant(difference: Difference, job: ComparedJob) -> bool:
     """Where a call without length is made between one that ends and one that begins, HTA hangs what begins
     below what has ended, or the short call below what begins; depths and heights follow from HTA's callers.
+    It may also take our caller for ended, and whom it sorts first differs from machine to machine.
     """
     callers = dict(zip(*_columns(job.ours, "index", "parent"), strict=True))
     for index, low in zip(*_columns(job.hta, "index", "parent"), strict=True):
@@ -54,7 +55,7 @@ def torn_at_an_instant(difference: Difference, job: ComparedJob) -> bool:
             callers[index] = _nearest(index, low)
     at = int(difference.key[0])
     if difference.column == "parent":
-        return _torn(job.events, at, callers[at])
+        return _torn(job.events, at, callers[at]) or _torn_since(job.events, at, difference.ours)
     return bool(
         difference.hta
         == (_depth(at, callers) if difference.column == "depth" else _height(at, callers, job.events))
@@ -74,13 +75,24 @@ def _columns(side: dict[str, Any], *names: str) -> list[list[Any]]:
 
 def _torn(events: list[dict[str, Any]], call: int, caller: int) -> bool:
     """The caller had ended when the call began, or the call without length stands before it in the file; and
-    at that instant one call ends, one without length is made and one begins.
+    that is such an instant.
     """
     thread, made = events[call]["tid"], events[call]["ts"]
     if not events[call]["dur"] and events[caller]["ts"] == made and call < caller:
         instant = made
     else:
         instant = events[caller]["ts"] + events[caller]["dur"]
+    return events[caller]["tid"] == thread and instant <= made and instant in _instants(events, thread)
+
+
+def _torn_since(events: list[dict[str, Any]], call: int, caller: int) -> bool:
+    """There was such an instant since our caller began."""
+    begun, made = events[caller]["ts"], events[call]["ts"]
+    return any(begun <= instant <= made for instant in _instants(events, events[call]["tid"]))
+
+
+def _instants(events: list[dict[str, Any]], thread: Any) -> set[Any]:
+    """When one call of a thread ends, one without length is made and one begins."""
     calls = [
         event
         for event in events
@@ -88,11 +100,9 @@ def _torn(events: list[dict[str, Any]], call: int, caller: int) -> bool:
     ]
     lasting = [event for event in calls if event["dur"]]
     return (
-        events[caller]["tid"] == thread
-        and instant <= made
-        and any(event["ts"] == instant for event in calls if not event["dur"])
-        and any(event["ts"] == instant for event in lasting)
-        and any(event["ts"] + event["dur"] == instant for event in lasting)
+        {event["ts"] for event in calls if not event["dur"]}
+        & {event["ts"] for event in lasting}
+        & {event["ts"] + event["dur"] for event in lasting}
     )
 
 
