@@ -183,7 +183,7 @@ def settings_of(given: Iterable[Edit]) -> tuple[dict[str, float], list[Edit]]:
 
 
 def words_of(settings: Mapping[str, float]) -> list[str]:
-    """The changes of the controls in words, as js/src/what_if/told.tsx has them: `host 2× as fast`."""
+    """The changes of the controls in words, as js/src/what_if/story.tsx has them: `host 2× as fast`."""
     said = []
     for control in CONTROLS:
         time, noun = settings.get(control.name), decapitalised(control.label)

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
 import { Replay } from "../src/replay/answer";
 import { mount } from "../src/what_if";
-import { barOf } from "../src/what_if/told";
+import { barOf } from "../src/what_if/story";
 import { control, GRAPH, packed } from "./replay";
 import { drawn } from "./support";
 

@@ -15,7 +15,7 @@ import css from "../story/story.css";
 import { type About, follow, type Hand } from "../what_if/hand";
 import { Rows } from "../what_if/rows";
 import { Where } from "../what_if/speed_map";
-import { Told } from "../what_if/told";
+import { WhatIfStory } from "../what_if/story";
 
 const COPIED_MS = 1500;
 
@@ -102,7 +102,7 @@ export const whatIf: View = ({ model, el, signal }) => {
         <StateNotice status={status} message={message} />
         {shown && (
           <>
-            <Told hand={hand} controls={controls.value} job={job} />
+            <WhatIfStory hand={hand} controls={controls.value} job={job} />
             <Disagreement hand={hand} />
             {hand.frozen && hand.answers.value && hand.further.value.length > 0 && (
               <p class="hta-notice">

@@ -1,4 +1,4 @@
-// The answer as the first screen tells it: a headline, one bar from what was recorded to what is left, and a sentence
+// The answer in the form of the first screen: a headline, one bar from what was recorded to what is left, and a sentence
 // for each change.
 
 import { useSignal } from "@preact/signals";
@@ -17,7 +17,7 @@ interface Timed extends Whole {
   chain: readonly Link[];
 }
 
-interface ToldProps {
+interface StoryProps {
   hand: Hand;
   controls: readonly Control[];
   /** what is timed where all ranks are replayed together */
@@ -25,7 +25,7 @@ interface ToldProps {
 }
 
 /** Of the mean step where the kernel has timed it, else of the recording. */
-export function Told({ hand, controls, job }: ToldProps) {
+export function WhatIfStory({ hand, controls, job }: StoryProps) {
   const shown = useSignal(-1);
   const whole = hand.whole.value as Whole;
   const step = hand.confirmed.value?.step;
@@ -51,7 +51,7 @@ export function Told({ hand, controls, job }: ToldProps) {
   const words = headline(times, step || job ? "per step" : "for the recording", made);
   const content = barOf(times, controls);
   return (
-    <div class="hta-wi-told">
+    <div class="hta-wi-story">
       <section class="hta-story" aria-label="What the changes save">
         <StoryBody
           noun="Change"
