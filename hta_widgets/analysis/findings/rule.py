@@ -144,6 +144,11 @@ class Rule:
         return self.label if self.label and "{rank}" not in self.label else self.title.rstrip(",")
 
     @property
+    def waits_for_late(self) -> bool:
+        """It is about ranks that wait for a late one, be it on devices or in threads of the host."""
+        return self.cause == WAITS_FOR_LATE
+
+    @property
     def claim(self) -> VetoedClaim | None:
         """The class of claims that it makes, which records may forbid; None about memory, and recordings."""
         if self.role in ("memory", "recording"):

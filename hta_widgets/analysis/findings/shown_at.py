@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import LostAs
-from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.formatting import duration
 from hta_widgets.trace.model import Trace
@@ -62,7 +61,7 @@ def _label(row: pd.Series, noun: str, lost_as: LostAs, place: list[int]) -> str:
     rank, start, end = place
     ns = end - start
     rule = BY_TOPIC.get(row["topic"])
-    if pd.notna(row["rank"]) and rank != row["rank"] and rule and rule.cause == WAITS_FOR_LATE:
+    if pd.notna(row["rank"]) and rank != row["rank"] and rule and rule.waits_for_late:
         said = f"{duration(ns)}: rank {rank} waits for rank {row['rank']}"
     elif lost_as == "idle" and rule and rule.cause:
         said = f"{duration(ns)} idle: {rule.cause}"

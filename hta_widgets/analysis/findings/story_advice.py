@@ -13,7 +13,6 @@ from hta_widgets.analysis.findings.bar import SAVINGS, Form, Part, Whole, change
 from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, SAVES
@@ -236,14 +235,10 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     return words
 
 
-def _is_late(row: pd.Series) -> bool:
-    """Whether a finding is of ranks that wait for a late one."""
-    return row["topic"] in BY_TOPIC and BY_TOPIC[row["topic"]].cause == WAITS_FOR_LATE
-
-
 def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
     """What the late rank does meanwhile, where a part of the finding names most of it; else None."""
-    if not _is_late(row) or pd.isna(row["rank"]):
+    rule = BY_TOPIC.get(row["topic"])
+    if rule is None or not rule.waits_for_late or pd.isna(row["rank"]):
         return None
     parts = frame[(frame["part_of"] == row["topic"]) & frame["rank"].eq(row["rank"]).fillna(False)]
     parts = parts[2 * parts["share_pct"] >= row["share_pct"]]
