@@ -147,12 +147,28 @@ def test_an_optimizer_of_many_operators_is_told_unless_it_is_fused(tmp_path: Pat
         assert "in 200 operators a step" in rows["host_optimizer"]["text"]
 
 
-def test_an_optimizer_of_few_long_operators_is_not_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "operators", "is_told"),
+    [
+        ("AdamW", 12, True),
+        ("Adagrad", 12, True),
+        ("AdamW", 1, False),
+        ("SGD", 12, False),
+        ("Adamax", 12, False),
+    ],
+)
+def test_long_operators_of_an_optimizer_are_told_where_one_pass_can_replace_many(
+    tmp_path: Path, name: str, operators: int, is_told: bool
+) -> None:
     def update(program: Program, number: int) -> None:
-        with program.inside("user_annotation", "Optimizer.step#SGD.step"):
-            program.operator("aten::add_", 2 * MS)
+        with program.inside("user_annotation", f"Optimizer.step#{name}.step"):
+            for _ in range(operators):
+                program.operator("aten::mul_", 2 * MS)
 
-    assert "host_optimizer" not in told(tmp_path, steps(update))
+    rows = told(tmp_path, steps(update))
+    assert ("host_optimizer" in rows) is is_told
+    if is_told:
+        assert f"in {operators} operators a step" in rows["host_optimizer"]["text"]
 
 
 # -- collectives ---------------------------------------------------------------------------------------
