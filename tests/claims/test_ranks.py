@@ -156,9 +156,11 @@ LATE_RANKS = {
 
 
 @pytest.mark.parametrize("name", LATE_RANKS)
-def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(name: str, tmp_path: Path) -> None:
-    trace = CASES[name].play().open(tmp_path)
-    row, job = overview(trace).set_index("topic").loc["straggler"], Job(trace)
+def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(
+    name: str, folder: Callable[[str], str]
+) -> None:
+    _, frame, job = played(name, folder(name))
+    row = frame.set_index("topic").loc["straggler"]
     shown, span = job.ranks[int(row["event_rank"])], (int(row["start_ns"]), int(row["end_ns"]))
     assert shown.by_number[int(row["event_id"])].kind == "communicating"
     waiting = [
@@ -173,39 +175,37 @@ def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(name: str
         assert shown in waiting and event.start == span[0]
 
 
-def test_what_is_shown_of_communication_is_exposed_and_no_waiting(tmp_path: Path) -> None:
-    trace = CASES["two_ranks_with_a_slow_link"].play().open(tmp_path)
-    row, job = overview(trace).set_index("topic").loc["exposed_communication"], Job(trace)
+def test_what_is_shown_of_communication_is_exposed_and_no_waiting(folder: Callable[[str], str]) -> None:
+    name = "two_ranks_with_a_slow_link"
+    _, frame, job = played(name, folder(name))
+    row = frame.set_index("topic").loc["exposed_communication"]
     rank, span = job.ranks[int(row["event_rank"])], (int(row["start_ns"]), int(row["end_ns"]))
     assert overlap(exposed(rank), span) == [span]
     busy = [union(each.window for each in communication(other)) for other in job.ranks.values()]
     assert sum(length(overlap(of, span)) > 0 for of in busy) > 1
 
 
-def test_one_loss_is_one_finding(tmp_path: Path) -> None:
+def test_one_loss_is_one_finding(tmp_path: Path, folder: Callable[[str], str]) -> None:
     """Slow kernels make a rank late: a part of the waiting for it, not a loss beside that."""
     for name, reason in (
         ("data_parallel_slow_rank_1", "slow_kernels"),
         ("data_parallel_more_launches", "imbalance"),
     ):
-        folder = tmp_path / name
-        folder.mkdir()
-        frame = overview(CASES[name].play().open(folder)).set_index("topic")
+        frame = played(name, folder(name))[1].set_index("topic")
         assert frame.loc[reason, "part_of"] == "straggler"
         assert frame.loc["straggler", "part_of"] == ""
         assert "exposed_communication" not in frame.index  # that is waiting, and has a finding
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    alone = overview(CASES["slow_kernels_without_communication"].play().open(folder)).set_index("topic")
+    alone = overview(CASES["slow_kernels_without_communication"].play().open(tmp_path)).set_index("topic")
     assert alone.loc["slow_kernels", "part_of"] == ""
 
 
 @pytest.mark.parametrize(("rank", "part_of"), [(2, "straggler"), (1, ""), (None, "")])
 def test_what_a_late_rank_alone_loses_is_a_part_of_the_waiting_for_it(
-    rank: int | None, part_of: str, tmp_path: Path
+    rank: int | None, part_of: str, folder: Callable[[str], str]
 ) -> None:
     """What a victim loses beside that, or all ranks do, is another loss."""
-    inputs = Inputs(CASES["pipeline_stage_that_copies"].play().open(tmp_path), Scope())
+    name = "pipeline_stage_that_copies"
+    inputs = Inputs(played(name, folder(name))[0], Scope())
     late, copies = straggler.straggler(inputs), memory_copies(inputs)
     assert late is not None and copies is not None and copies.explains == 2
     (rule,) = (rule for rule in RULES if rule.topic == "memory_copies")
