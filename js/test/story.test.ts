@@ -136,6 +136,21 @@ it("opens what there is to look at where nothing is found", async () => {
   expect(opened).toEqual(["operators"]);
 });
 
+it("opens the panel of a finding, if it has one", async () => {
+  const opened: string[] = [];
+  const advice = [finding("A"), finding("B", { kind: "" })];
+  const { el } = await inExplorer({ content: { ...CONTENT, advice } });
+  el.addEventListener(OPEN, (event) => opened.push((event as CustomEvent).detail));
+  const offer = () =>
+    [...el.querySelectorAll("button")].find(({ textContent }) => textContent === "Open panel");
+  offer()?.click();
+  expect(opened).toEqual(["idle_breakdown"]);
+  el.querySelectorAll<HTMLElement>("button.hta-seg")[1]?.click();
+  await drawn();
+  expect(el.querySelector(".hta-advice h3")?.textContent).toContain("B");
+  expect(offer()).toBeUndefined();
+});
+
 it("offers What if where a replay makes the change, and not in a report", async () => {
   const { el } = await inExplorer();
   const offers = () =>
