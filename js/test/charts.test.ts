@@ -2,7 +2,7 @@
 
 import { afterEach, expect, it, vi } from "vitest";
 import { pattern } from "../src/charts/fills";
-import { toSvg } from "../src/charts/image";
+import { rasterized, toSvg } from "../src/charts/image";
 import { brief, fitted, fittedNames } from "../src/charts/mark";
 import { overlap, textWidth } from "../src/charts/place";
 import { decades, linear, logarithmic } from "../src/charts/scale";
@@ -849,4 +849,25 @@ it("finds scales, units and short names", () => {
   expect(brief("Memcpy HtoD (Pinned -> Device)")).toBe("Memcpy HtoD (Pinned -> Device)");
   expect(fitted("abcdefghij", 7 * 5)).toBe("abc…j");
   expect(pattern("/", 0, 0, 20, 10)).toMatch(/^(M[\d.]+ [\d.]+L[\d.]+ [\d.]+)+$/);
+});
+
+it("makes pictures of twice the size, and says where that cannot be done", async () => {
+  class Loaded {
+    src = "";
+    naturalWidth = 300;
+    naturalHeight = 200;
+    decode = async () => {};
+  }
+  vi.stubGlobal("Image", Loaded);
+  const drawn: unknown[][] = [];
+  const context = { drawImage: (...what: unknown[]) => drawn.push(what.slice(1)) };
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
+  let made: Blob | null = new Blob(["png"]);
+  vi.spyOn(HTMLCanvasElement.prototype, "toBlob").mockImplementation((done) => done(made));
+  expect(await rasterized("<svg/>")).toBe(made);
+  expect(drawn).toEqual([[0, 0, 600, 400]]);
+  made = null;
+  await expect(rasterized("<svg/>")).rejects.toThrow("no picture");
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
 });

@@ -42,6 +42,7 @@ it("counts what values are like", () => {
     [0, 2],
     [23, 2],
   ]);
+  expect(distributionOf([100, 148, 147, 101]).counts).toEqual(counts); // wherever they begin
   expect(distributionOf([3, 3])).toEqual({ edges: [3, 3], counts: [2], missing: 0 });
   expect(distributionOf([Number.NaN])).toEqual({ edges: [], counts: [], missing: 1 });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Bands } from "../../src/timeline/bands";
-import { drawAxis, shortened } from "../../src/timeline/frame";
+import { drawAxis, MINIMAP_HEIGHT, shortened, TOP } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
 import { ALL_LANES, hiding, isShown, type LaneChoice } from "../../src/timeline/lane_choice";
@@ -287,6 +287,22 @@ describe("names", () => {
 });
 
 describe("the axis", () => {
+  it("covers what lies between the minimap and the lanes", () => {
+    const filled: number[][] = [];
+    const context = new Proxy({} as CanvasRenderingContext2D, {
+      get:
+        (_, name) =>
+        (...box: number[]) => {
+          if (name === "fillRect") filled.push(box);
+          return { width: 0 };
+        },
+      set: () => true,
+    });
+    const place = { view: { t0: 0, t1: 1e6 }, gutter: 100, width: 1000, height: 300, scroll: 0 };
+    drawAxis(context, place, new Bands([]), [], {} as Palette);
+    expect(filled[0]).toEqual([100, MINIMAP_HEIGHT, 900, TOP - MINIMAP_HEIGHT]);
+  });
+
   it("measures no title without room, and each text once", () => {
     const measured: string[] = [];
     const written: string[] = [];
