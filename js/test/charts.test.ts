@@ -467,6 +467,13 @@ it("shows the range of each kernel and a dot per rank", async () => {
   click(rows(el)[2]);
   click(rows(el)[0]);
   expect([model.get("ranks"), model.get("names")]).toEqual([[1], ["gemm"]]);
+  model.set("legend", ["gemm".repeat(60)]);
+  await drawn();
+  const name = el.querySelector(".hta-bar-name");
+  const left = /translate\(([\d.]+)/.exec(el.querySelector("svg g")?.getAttribute("transform") ?? "")?.[1];
+  const end = Number(name?.getAttribute("x")) + textWidth(name?.textContent ?? "");
+  expect(name?.textContent?.length).toBeGreaterThan(8);
+  expect(end).toBeLessThanOrEqual(Number(left)); // where the plot begins
 });
 
 it("draws a linear spread from zero and says what its lines and dots are", async () => {
@@ -870,4 +877,26 @@ it("makes pictures of twice the size, and says where that cannot be done", async
   await expect(rasterized("<svg/>")).rejects.toThrow("no picture");
   vi.restoreAllMocks();
   vi.unstubAllGlobals();
+});
+
+it("dots the whole of a box, and nothing else", () => {
+  const dots = [...pattern(".", 10, 20, 30, 18).matchAll(/M([\d.]+) ([\d.]+)/g)].map(([, x, y]) => [
+    Number(x),
+    Number(y),
+  ]);
+  const [across, down] = [0, 1].map((side) => [...new Set(dots.map((dot) => dot[side] as number))]) as [
+    number[],
+    number[],
+  ];
+  expect(dots).toHaveLength(across.length * down.length);
+  for (const [at, from, size] of [
+    [across, 10, 30],
+    [down, 20, 18],
+  ] as const) {
+    const step = (at[1] as number) - (at[0] as number);
+    expect(at[0]).toBeGreaterThan(from);
+    expect(at[0]).toBeLessThan(from + step);
+    expect(at.at(-1)).toBeLessThan(from + size);
+    expect(at.at(-1)).toBeGreaterThan(from + size - step - 1);
+  }
 });

@@ -115,6 +115,29 @@ describe("layout", () => {
     expect([0, 40].map((scroll) => headerTop(bare, bare.headers[0] as Header, scroll))).toEqual([0, 0]);
   });
 
+  it("scrolls to a lane that is out of sight, and not to one that is pinned or not there", () => {
+    const lanes = new LaneView(
+      outline,
+      () => 60,
+      () => {},
+    );
+    const last = lanes.layout.rows.at(-1)?.lane as number;
+    lanes.reveal(last);
+    const row = lanes.layout.rows.find(({ lane }) => lane === last);
+    expect(lanes.scroll).toBeGreaterThan(0);
+    expect((row?.y ?? 0) + (row?.h ?? 0) - lanes.scroll).toBeLessThanOrEqual(60);
+    const { scroll } = lanes;
+    lanes.reveal(99);
+    expect(lanes.scroll).toBe(scroll);
+    lanes.reveal(0);
+    expect(lanes.scroll).toBe(0);
+    lanes.choose({ ...ALL_LANES, pinned: [[0, "GPU 0 stream 7"]] });
+    lanes.reveal(last);
+    const there = lanes.scroll;
+    lanes.reveal(0); // in sight wherever the others are
+    expect([lanes.scroll, there > 0]).toEqual([there, true]);
+  });
+
   describe("groups and order", () => {
     const wide: Outline = {
       ...outline,
