@@ -79,6 +79,7 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
       none_ns: [0, 0],
     }),
   });
+  expect(rows(el).map((row) => row.getAttribute("tabindex"))).toEqual(["0", "-1"]);
   expect(labels(el)[0]).toBe(
     "Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %); 4.00 ms in all. Select this rank.",
   );
