@@ -472,9 +472,9 @@ it("shows the range of each kernel and a dot per rank", async () => {
   await drawn();
   const name = el.querySelector(".hta-bar-name");
   const left = /translate\(([\d.]+)/.exec(el.querySelector("svg g")?.getAttribute("transform") ?? "")?.[1];
-  const end = Number(name?.getAttribute("x")) + textWidth(name?.textContent ?? "");
-  expect(name?.textContent?.length).toBeGreaterThan(8);
-  expect(end).toBeLessThanOrEqual(Number(left)); // where the plot begins
+  const letters = name?.textContent?.length ?? 0;
+  expect(letters).toBeGreaterThan(8);
+  expect(Number(name?.getAttribute("x")) + 7 * letters).toBeLessThanOrEqual(Number(left)); // where the plot begins
 });
 
 it("draws a linear spread from zero and says what its lines and dots are", async () => {

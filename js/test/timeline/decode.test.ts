@@ -28,6 +28,8 @@ it("finds the slice at a time, or near it, on its own lane only", () => {
   expect([found(0, 14, 5), found(0, 47, 5), found(0, 30, 5)]).toEqual([0, 1, undefined]);
   expect([found(1, 10), found(1, 99, 30), found(0, 15, 3)]).toEqual([undefined, undefined, undefined]);
   expect([found(1, 36, 8), found(1, 34, 8)]).toEqual([3, 2]);
+  const other = { ...items, start: Float64Array.from([0, 5, 20, 40]) };
+  expect([findIn(other, 0, 10, 0)?.kind, findIn(other, 1, 10, 0)]).toEqual([1, null]);
 });
 
 describe("decode", () => {
