@@ -2,7 +2,7 @@
 
 import { afterEach, expect, it, vi } from "vitest";
 import { pattern } from "../src/charts/fills";
-import { toSvg } from "../src/charts/image";
+import { rasterized, toSvg } from "../src/charts/image";
 import { brief, fitted, fittedNames } from "../src/charts/mark";
 import { overlap, textWidth } from "../src/charts/place";
 import { decades, linear, logarithmic } from "../src/charts/scale";
@@ -79,6 +79,7 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
       none_ns: [0, 0],
     }),
   });
+  expect(rows(el).map((row) => row.getAttribute("tabindex"))).toEqual(["0", "-1"]);
   expect(labels(el)[0]).toBe(
     "Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %); 4.00 ms in all. Select this rank.",
   );
@@ -467,6 +468,13 @@ it("shows the range of each kernel and a dot per rank", async () => {
   click(rows(el)[2]);
   click(rows(el)[0]);
   expect([model.get("ranks"), model.get("names")]).toEqual([[1], ["gemm"]]);
+  model.set("legend", ["gemm".repeat(60)]);
+  await drawn();
+  const name = el.querySelector(".hta-bar-name");
+  const left = /translate\(([\d.]+)/.exec(el.querySelector("svg g")?.getAttribute("transform") ?? "")?.[1];
+  const letters = name?.textContent?.length ?? 0;
+  expect(letters).toBeGreaterThan(8);
+  expect(Number(name?.getAttribute("x")) + 7 * letters).toBeLessThanOrEqual(Number(left)); // where the plot begins
 });
 
 it("draws a linear spread from zero and says what its lines and dots are", async () => {
@@ -849,4 +857,47 @@ it("finds scales, units and short names", () => {
   expect(brief("Memcpy HtoD (Pinned -> Device)")).toBe("Memcpy HtoD (Pinned -> Device)");
   expect(fitted("abcdefghij", 7 * 5)).toBe("abc…j");
   expect(pattern("/", 0, 0, 20, 10)).toMatch(/^(M[\d.]+ [\d.]+L[\d.]+ [\d.]+)+$/);
+});
+
+it("makes pictures of twice the size, and says where that cannot be done", async () => {
+  class Loaded {
+    src = "";
+    naturalWidth = 300;
+    naturalHeight = 200;
+    decode = async () => {};
+  }
+  vi.stubGlobal("Image", Loaded);
+  const drawn: unknown[][] = [];
+  const context = { drawImage: (...what: unknown[]) => drawn.push(what.slice(1)) };
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
+  let made: Blob | null = new Blob(["png"]);
+  vi.spyOn(HTMLCanvasElement.prototype, "toBlob").mockImplementation((done) => done(made));
+  expect(await rasterized("<svg/>")).toBe(made);
+  expect(drawn).toEqual([[0, 0, 600, 400]]);
+  made = null;
+  await expect(rasterized("<svg/>")).rejects.toThrow("no picture");
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+it("dots the whole of a box, and nothing else", () => {
+  const dots = [...pattern(".", 10, 20, 30, 18).matchAll(/M([\d.]+) ([\d.]+)/g)].map(([, x, y]) => [
+    Number(x),
+    Number(y),
+  ]);
+  const [across, down] = [0, 1].map((side) => [...new Set(dots.map((dot) => dot[side] as number))]) as [
+    number[],
+    number[],
+  ];
+  expect(dots).toHaveLength(across.length * down.length);
+  for (const [at, from, size] of [
+    [across, 10, 30],
+    [down, 20, 18],
+  ] as const) {
+    const step = (at[1] as number) - (at[0] as number);
+    expect(at[0]).toBeGreaterThan(from);
+    expect(at[0]).toBeLessThan(from + step);
+    expect(at.at(-1)).toBeLessThan(from + size);
+    expect(at.at(-1)).toBeGreaterThan(from + size - step - 1);
+  }
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { drawn, show, wire } from "./support";
+import { drawn, outside, show, wire } from "./support";
 
 const SERIES = [
   { column: "compute_ns", label: "Compute", time_class: "compute" },
@@ -41,6 +41,7 @@ it("draws many ranks as a distribution, with bars and marks for those that stand
   expect(el.querySelector('[aria-label^="Compute of 99 ranks"]')?.getAttribute("aria-label")).toBe(
     "Compute of 99 ranks: 40 ns to 90 ns, median 41 ns",
   );
+  expect([...el.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside)).toEqual([]);
   const bars = el.querySelectorAll('[aria-label^="Rank 70: Compute"]');
   expect(bars).toHaveLength(1);
   // its bar is as long as among all others: half of the longest

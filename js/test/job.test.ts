@@ -437,10 +437,11 @@ it("asks the explorer to show the culprit and who waits for it, and to go back",
   await drawn();
   expect(asked[0]).toEqual(EVIDENCE);
   expect(button(el, "Back").getAttribute("aria-pressed")).toBe("true");
+  expect(button(el, "Back").title).toContain("Back to what was selected");
   button(el, "Back").click();
   await drawn();
   expect(asked[1]).toBeNull();
-  expect(button(el, "Show")).toBeDefined();
+  expect(button(el, "Show").title).toContain("Zoom the timeline");
   expect(el.querySelector(".hta-job-notable p")?.textContent).toBe(
     "2 other ranks: cost −5 ns each per step.",
   );

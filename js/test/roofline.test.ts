@@ -209,6 +209,25 @@ it("selects by mark, by row and by keyboard, and forgets with Escape", async () 
   expect(model.get("names")).toEqual([]);
 });
 
+it("selects what a drag goes around, and nothing where the pointer hardly moved", async () => {
+  const { el, model } = await show({ ...panel, names: ["aten::copy_"] });
+  const ground = el.querySelector(".hta-roofline .hta-brush");
+  const pointer = async (type: string, clientX: number, clientY: number) => {
+    ground?.dispatchEvent(new MouseEvent(type, { bubbles: true, clientX, clientY, button: 0, buttons: 1 }));
+    await drawn();
+  };
+  const drag = async (x: number, y: number) => {
+    await pointer("pointerdown", 0, 0);
+    await pointer("pointermove", x, y);
+    await pointer("pointerup", x, y);
+    return model.get("names");
+  };
+  expect(await drag(2, 2)).toEqual(["aten::copy_"]);
+  await pointer("pointerup", 5, 5); // that began elsewhere
+  expect(model.get("names")).toEqual(["aten::copy_"]);
+  expect(await drag(10_000, 10_000)).toEqual(["aten::add", "aten::bmm<b>", "aten::mm"]);
+});
+
 const fill = async (el: Element, label: string, value: string) => {
   const input = el.querySelector<HTMLInputElement>(`input[aria-label="${label}"]`);
   if (!input) throw new Error(`no field ${label}`);

@@ -88,12 +88,15 @@ it("frames the places of a finding one after the other, by click and by keys, an
   await drawn();
   expect(story.get("shown")).toBe(0);
   expect(asked.at(-1)).toEqual({ rank: 2, span: [5, 9], label: "4 ns idle", cause: [4, 9], ranks: [2] });
+  const toggle = () => el.querySelector<HTMLElement>(".hta-advice-do button[aria-pressed]");
+  expect([toggle()?.textContent, toggle()?.ariaPressed]).toEqual(["Back", "true"]);
   await key(".");
   expect(asked.at(-1)?.span).toEqual([15, 18]);
   await key(".");
   expect(asked.at(-1)?.span).toEqual([5, 9]);
   await key("Escape");
   expect([story.get("shown"), asked.at(-1)]).toEqual([-1, null]);
+  expect([toggle()?.textContent, toggle()?.ariaPressed]).toEqual(["Show", "false"]);
   await key("1");
   expect(story.get("shown")).toBe(0);
   await key("2"); // it has no place: its advice stands there, and nothing is framed
@@ -134,6 +137,21 @@ it("opens what there is to look at where nothing is found", async () => {
   el.addEventListener(OPEN, (event) => opened.push((event as CustomEvent).detail));
   [...el.querySelectorAll("button")].find(({ textContent }) => textContent === "Longest operators")?.click();
   expect(opened).toEqual(["operators"]);
+});
+
+it("opens the panel of a finding, if it has one", async () => {
+  const opened: string[] = [];
+  const advice = [finding("A"), finding("B", { kind: "" })];
+  const { el } = await inExplorer({ content: { ...CONTENT, advice } });
+  el.addEventListener(OPEN, (event) => opened.push((event as CustomEvent).detail));
+  const offer = () =>
+    [...el.querySelectorAll("button")].find(({ textContent }) => textContent === "Open panel");
+  offer()?.click();
+  expect(opened).toEqual(["idle_breakdown"]);
+  el.querySelectorAll<HTMLElement>("button.hta-seg")[1]?.click();
+  await drawn();
+  expect(el.querySelector(".hta-advice h3")?.textContent).toContain("B");
+  expect(offer()).toBeUndefined();
 });
 
 it("offers What if where a replay makes the change, and not in a report", async () => {

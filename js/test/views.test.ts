@@ -97,6 +97,8 @@ it("marks iterations that the recording cut", async () => {
   );
   expect(first?.querySelector<HTMLElement>(".hta-step")?.dataset.partial).toBe("true");
   expect(second?.getAttribute("aria-pressed")).toBe("true");
+  const height = (step?: Element) => step?.querySelector<HTMLElement>(".hta-step")?.style.height;
+  expect([height(first), height(second)]).toEqual(["100%", "50%"]); // of the longest
 });
 
 const panel = {
@@ -158,5 +160,25 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
   expect(el.querySelector(".hta-loading")).toBeNull();
   expect(el.querySelector(".hta-health")?.textContent).toContain("1 warning");
   expect(el.querySelector(".hta-health i")).toBeNull();
+  expect(el.querySelector(".hta-notices")).toBeNull();
   expect(buttons(el, '[data-area="ranks"] .hta-rank-grid')).toHaveLength(2);
+});
+
+it("leaves out the words of facts that speak for themselves, unless they are not recorded", async () => {
+  const facts = [
+    ["Device", "H100"],
+    ["Job", "not recorded"],
+    ["Ranks", "1"],
+    ["Ranks", "2 of 128"],
+  ].map(([label, value]) => ({ label, value, title: "" }));
+  const told = async (fact: object) => {
+    const { el } = await show({ ...EXPLORER, parts: [["ranks", "anywidget:none"]], header: [fact] });
+    await drawn();
+    const item = el.querySelector(".hta-facts li");
+    item?.querySelector(".hta-hidden")?.remove();
+    return item?.textContent?.trim();
+  };
+  const said = [];
+  for (const fact of facts) said.push(await told(fact));
+  expect(said).toEqual(["H100", "job not recorded", "1 rank", "2 of 128 ranks"]);
 });

@@ -180,6 +180,18 @@ it("has the kernel draw the map where the browser has no graph, and forgets it a
   await vi.waitFor(() =>
     expect(place(el, "Host 2×, compute kernels 1×").getAttribute("aria-label")).toContain("180 ns, 90.0 %"),
   );
+  const side = (name: string) => Number(el.querySelector(".hta-wi-frame")?.getAttribute(name));
+  const inside = (at: number, from: number) => at >= from - 0.01 && at <= from + side("width") + 0.01;
+  const lines = [...el.querySelectorAll(".hta-wi-line")].map((line) => line.getAttribute("d") ?? "");
+  const points = lines.flatMap((line) =>
+    line
+      .split(/[ML]/)
+      .slice(1)
+      .map((point) => point.split(",").map(Number)),
+  );
+  expect(points.length).toBeGreaterThan(4);
+  for (const [left = 0, top = 0] of points)
+    expect([inside(left, side("x")), inside(top, side("y"))]).toEqual([true, true]);
   drag(slider(el, "kernels"), 150);
   await drawn();
   expect(el.querySelector(".hta-wi-map")).not.toBeNull(); // the map has all speeds

@@ -1,5 +1,8 @@
 """Annotated regions and the device work that belongs to them."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,3 +224,22 @@ def test_claims_are_those_of_trying_every_pair(events, regions):
         for i in range(len(place))
     ]
     assert _first_overlapping(place, start, end, at, begin, stop).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("sides", "field"),
+    [
+        (("gpu",), "user annotations of the device"),
+        (("cpu",), "user annotations"),
+        (("gpu", "cpu"), "user annotations"),
+    ],
+)
+def test_what_is_missing_is_named(
+    sides: tuple[annotations.Side, ...], field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = SimpleNamespace(side=lambda _: [])
+    monkeypatch.setattr(annotations, "annotations_of", lambda _: none)
+    trace = cast("Trace", SimpleNamespace(ranks_of=lambda _: [0], rank=lambda _: None))
+    with pytest.raises(MissingDataError) as caught:
+        annotations.require_annotations(trace, Scope(), sides)
+    assert caught.value.field == field

@@ -2,14 +2,17 @@
 
 import functools
 from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis.critical_path import path
+from hta_widgets.analysis.critical_path import by_name, path
 from hta_widgets.analysis.critical_path.path import critical_path
 from hta_widgets.analysis.critical_path.summary import critical_path_summary, sentence
 from hta_widgets.analysis.registry import ANALYSES
@@ -712,3 +715,22 @@ def test_any_tangle_of_events_is_covered(tmp_path_factory, host, device):
         assert whole[0] >= 0 and (whole[1] <= 70 or trace.rank(0).iteration_clock == "device")
         assert_covers(critical_path(trace), *whole)
         assert_covers(critical_path(trace, Scope(window_ns=(10, 40))), 10, 40)
+
+
+def test_names_that_take_equally_long_stand_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = [
+        (1, "kernel", "b", 30), (0, "launch", "a", 30), (0, "kernel", "b", 20), (0, "kernel", "a", 30),
+        (0, "kernel", "b", 10), (0, "idle", "", 40),
+    ]  # fmt: skip
+    found = pd.DataFrame(segments, columns=["rank", "bound_by", "name", "dur_ns"])
+    found["start_ns"], found["event_id"] = range(len(found)), -1
+    monkeypatch.setattr(by_name, "critical_path", lambda *_: found)
+    trace = cast("Trace", SimpleNamespace(rank=lambda _: None))
+    rows = by_name.critical_path_by_name(trace)
+    assert list(rows[["rank", "bound_by", "name", "dur_ns"]].itertuples(index=False, name=None)) == [
+        (0, "idle", "", 40), (0, "kernel", "a", 30), (0, "kernel", "b", 30), (0, "launch", "a", 30),
+        (1, "kernel", "b", 30),
+    ]  # fmt: skip
+    assert rows["count"].tolist() == [1, 1, 2, 1, 1]
+    assert rows["share_pct"].round(3).tolist() == [30.769, 23.077, 23.077, 23.077, 100.0]
+    assert by_name.critical_path_by_name(trace, top=0).empty

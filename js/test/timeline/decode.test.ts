@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decodeSlices, decodeWindow } from "../../src/timeline/decode";
-import { sliceAt } from "../../src/timeline/source";
-import type { Outline } from "../../src/timeline/types";
+import { findIn, sliceAt } from "../../src/timeline/source";
+import type { Items, Outline } from "../../src/timeline/types";
 
 const ESCAPE = 0xffffffff;
 
@@ -14,6 +14,23 @@ function shuffled(values: readonly number[], size: number): number[] {
   return planes;
 }
 const float64 = (values: readonly number[]) => [...new Uint8Array(Float64Array.from(values).buffer)];
+
+it("finds the slice at a time, or near it, on its own lane only", () => {
+  const items = {
+    start: Float64Array.from([0, 50, 20, 40]),
+    dur: Float64Array.from([10, 50, 10, 10]),
+    kind: Uint16Array.from([0, 1, 2, 3]),
+    first: Uint32Array.from([0, 2]),
+    last: Uint32Array.from([2, 4]),
+  } as unknown as Items;
+  const found = (lane: number, t: number, tolerance = 0) => findIn(items, lane, t, tolerance)?.kind;
+  expect([5, 10, 30, 60].map((t) => found(0, t))).toEqual([0, 0, undefined, 1]);
+  expect([found(0, 14, 5), found(0, 47, 5), found(0, 30, 5)]).toEqual([0, 1, undefined]);
+  expect([found(1, 10), found(1, 99, 30), found(0, 15, 3)]).toEqual([undefined, undefined, undefined]);
+  expect([found(1, 36, 8), found(1, 34, 8)]).toEqual([3, 2]);
+  const other = { ...items, start: Float64Array.from([0, 5, 20, 40]) };
+  expect([findIn(other, 0, 10, 0)?.kind, findIn(other, 1, 10, 0)]).toEqual([1, null]);
+});
 
 describe("decode", () => {
   it("restores exact times, escapes, kinds and flows", () => {

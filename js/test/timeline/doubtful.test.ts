@@ -15,8 +15,8 @@ const outline = {
   doubtful: [step, slice],
 } as unknown as Outline;
 
-/** The boxes that are hatched: [left, top, width, height]. */
-function hatched(doubtful: readonly Doubtful[], t1: number): number[][] {
+/** The boxes that are hatched: [left, top, width, height]; and from where to where each line goes. */
+function hatched(doubtful: readonly Doubtful[], t1: number, lines: number[][] = []): number[][] {
   const boxes: number[][] = [];
   class Boxes {
     #own: number[][] = [];
@@ -30,8 +30,8 @@ function hatched(doubtful: readonly Doubtful[], t1: number): number[][] {
     restore: nothing,
     beginPath: nothing,
     clip: (path: Boxes) => path.clipped(),
-    moveTo: nothing,
-    lineTo: nothing,
+    moveTo: (...from: number[]) => lines.push(from),
+    lineTo: (...to: number[]) => lines.at(-1)?.push(...to),
     stroke: nothing,
   } as unknown as CanvasRenderingContext2D;
   const place: Place = { view: { t0: 0, t1 }, gutter: 100, width: 500, height: 400, scroll: 0 };
@@ -51,6 +51,17 @@ describe("records that cannot be true", () => {
     const [overStep, onLane] = hatched([step, slice], 400) as [number[], number[]];
     expect([overStep[0], overStep[2], overStep[3]]).toEqual([100, 400, 60]);
     expect([onLane[0], onLane[2], onLane[3]]).toEqual([200, 50, 19]);
+  });
+
+  it("are hatched by lines that rise to the right, at equal distances over the whole picture", () => {
+    const lines: number[][] = [];
+    hatched([step], 400, lines);
+    for (const [x0, y0, x1, y1] of lines as [number, number, number, number][])
+      expect([x1 - x0, y0, y1]).toEqual([400, 400, 0]);
+    const starts = [...new Set(lines.map(([x]) => x as number))];
+    expect(new Set(starts.slice(1).map((x, at) => x - (starts[at] as number)))).toEqual(new Set([6]));
+    expect(starts[0]).toBeLessThanOrEqual(-400); // it ends in the upper left corner
+    expect(starts.at(-1)).toBeGreaterThanOrEqual(500 - 6);
   });
 
   it("are not drawn where they are out of sight", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Bands } from "../../src/timeline/bands";
-import { drawAxis, shortened } from "../../src/timeline/frame";
+import { drawAxis, MINIMAP_HEIGHT, shortened, TOP } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
 import { ALL_LANES, hiding, isShown, type LaneChoice } from "../../src/timeline/lane_choice";
@@ -113,6 +113,29 @@ describe("layout", () => {
     expect(headerTop(moved, first, first.bottom - moved.pinned)).toBeNull();
     const bare = arrange(outline, [], open);
     expect([0, 40].map((scroll) => headerTop(bare, bare.headers[0] as Header, scroll))).toEqual([0, 0]);
+  });
+
+  it("scrolls to a lane that is out of sight, and not to one that is pinned or not there", () => {
+    const lanes = new LaneView(
+      outline,
+      () => 60,
+      () => {},
+    );
+    const last = lanes.layout.rows.at(-1)?.lane as number;
+    lanes.reveal(last);
+    const row = lanes.layout.rows.find(({ lane }) => lane === last);
+    expect(lanes.scroll).toBeGreaterThan(0);
+    expect((row?.y ?? 0) + (row?.h ?? 0) - lanes.scroll).toBeLessThanOrEqual(60);
+    const { scroll } = lanes;
+    lanes.reveal(99);
+    expect(lanes.scroll).toBe(scroll);
+    lanes.reveal(0);
+    expect(lanes.scroll).toBe(0);
+    lanes.choose({ ...ALL_LANES, pinned: [[0, "GPU 0 stream 7"]] });
+    lanes.reveal(last);
+    const there = lanes.scroll;
+    lanes.reveal(0); // in sight wherever the others are
+    expect([lanes.scroll, there > 0]).toEqual([there, true]);
   });
 
   describe("groups and order", () => {
@@ -287,6 +310,22 @@ describe("names", () => {
 });
 
 describe("the axis", () => {
+  it("covers what lies between the minimap and the lanes", () => {
+    const filled: number[][] = [];
+    const context = new Proxy({} as CanvasRenderingContext2D, {
+      get:
+        (_, name) =>
+        (...box: number[]) => {
+          if (name === "fillRect") filled.push(box);
+          return { width: 0 };
+        },
+      set: () => true,
+    });
+    const place = { view: { t0: 0, t1: 1e6 }, gutter: 100, width: 1000, height: 300, scroll: 0 };
+    drawAxis(context, place, new Bands([]), [], {} as Palette);
+    expect(filled[0]).toEqual([100, MINIMAP_HEIGHT, 900, TOP - MINIMAP_HEIGHT]);
+  });
+
   it("measures no title without room, and each text once", () => {
     const measured: string[] = [];
     const written: string[] = [];

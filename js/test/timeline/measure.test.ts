@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { describeMeasured, measured } from "../../src/timeline/measure";
+import type { Place } from "../../src/timeline/frame";
+import { describeMeasured, drawMeasured, measured } from "../../src/timeline/measure";
+import type { Palette } from "../../src/timeline/palette";
 import type { Outline, Slice } from "../../src/timeline/types";
 
 const outline = { names: ["gemm", "copy"] } as unknown as Outline;
@@ -42,5 +44,37 @@ describe("the time between two slices", () => {
     expect(measured(slice(0, 0, 9), null)).toBeNull();
     expect(measured(null, slice(0, 0, 9))).toBeNull();
     expect(measured(slice(0, 0, 9), slice(0, 0, 9))).toBeNull();
+  });
+
+  it("is an arrow between their rows, with the time on a box in its middle", () => {
+    const done: [string, ...unknown[]][] = [];
+    const context = new Proxy({} as CanvasRenderingContext2D, {
+      get: (_, name) =>
+        name === "measureText"
+          ? (text: string) => ({ width: 6 * text.length })
+          : (...what: unknown[]) => done.push([String(name), ...what]),
+      set: () => true,
+    });
+    const place: Place = { view: { t0: 0, t1: 1000 }, gutter: 100, width: 1100, height: 300, scroll: 0 };
+    const rows = new Map([0, 1].map((lane) => [lane, { lane, y: 100 * lane, h: 20 }] as const));
+    const draw = (a: Slice, b: Slice) => {
+      done.length = 0;
+      const found = measured(a, b);
+      if (found) drawMeasured(context, place, rows as never, found, {} as Palette);
+      const lines = done.filter(([name]) => name === "moveTo" || name === "lineTo").slice(0, 3);
+      const [, box, , width] = done.find(([name]) => name === "fillRect") as [string, number, number, number];
+      const [, text, at] = done.find(([name]) => name === "fillText") as [string, string, number];
+      expect(at - box).toBe((width - 6 * text.length) / 2); // as much room left as right
+      return { across: lines.map(([, x]) => x), text, middle: box + width / 2 };
+    };
+    expect(draw(slice(0, 100, 100), slice(1, 500, 50))).toEqual({
+      across: [300, 300, 600],
+      text: "300 ns",
+      middle: 450,
+    });
+    expect(draw(slice(0, 100, 600), slice(1, 500, 50))).toMatchObject({
+      across: [200, 200, 600],
+      text: "400 ns",
+    });
   });
 });

@@ -3,7 +3,7 @@ import { type Action, actionOf } from "../../src/timeline/keys";
 import { ROW_HEIGHT } from "../../src/timeline/layout";
 import { act } from "../../src/timeline/moves";
 import { Ranking } from "../../src/timeline/ranking";
-import type { Timeline } from "../../src/timeline/timeline";
+import { Timeline } from "../../src/timeline/timeline";
 import type { Slice, View } from "../../src/timeline/types";
 
 const MS = 1_000_000;
@@ -208,4 +208,11 @@ describe("moves", () => {
     expect(await ranking.step("longest", 1)).toBeNull();
     expect(ranking.text.value).toBe("no device events");
   });
+});
+
+it("panning moves by as much time as the pixels show, and scrolls", () => {
+  const moved = Object.assign(new Moved(), { pixels: 500 });
+  Timeline.prototype.panPixels.call(moved as unknown as Timeline, 10, 3);
+  expect(moved.view).toEqual({ t0: 202 * MS, t1: 302 * MS });
+  expect(moved.told).toEqual([["scrollBy", 3]]);
 });

@@ -39,3 +39,36 @@ it("marks take memory, and are saved, only while they are on the screen", () => 
   stage.toUrl();
   expect(drawn.at(-1)).toBe("hta-timeline-marks");
 });
+
+it("lanes are drawn in coordinates of the stage, at the sharpness of the screen", () => {
+  vi.stubGlobal("devicePixelRatio", 2);
+  const placed = new Map<string, unknown[]>();
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(function (this: HTMLCanvasElement) {
+    return new Proxy({} as CanvasRenderingContext2D, {
+      get:
+        (_, name) =>
+        (...what: unknown[]) => {
+          if (name === "setTransform") placed.set(this.className, what);
+        },
+      set: () => true,
+    }) as never;
+  });
+  const el = document.createElement("div");
+  Object.defineProperties(el, { clientWidth: { value: 500 }, clientHeight: { value: 300 } });
+  const nothing = () => {};
+  const painter = {
+    gutter: () => 100,
+    shownInGutter: () => [],
+    drawGutter: nothing,
+    drawLanes: nothing,
+    marked: () => false,
+    drawMarks: nothing,
+    resized: nothing,
+  };
+  const stage = new Stage(el, { names: [] } as unknown as Outline, painter, new AbortController().signal);
+  stage.resize();
+  const lanes = stage.canvases.find(({ className }) => className === "hta-timeline-lanes");
+  expect([lanes?.width, lanes?.height, lanes?.style.left]).toEqual([800, 600, "100px"]);
+  expect(placed.get("hta-timeline-lanes")).toEqual([2, 0, 0, 2, -200, 0]);
+  vi.unstubAllGlobals();
+});

@@ -79,6 +79,20 @@ describe("waits", () => {
     expect(waits.exchange).toBeNull();
   });
 
+  it("are not asked for where there is no other rank", () => {
+    const alone = { ...outline, ranks: outline.ranks.slice(0, 1) };
+    const asked: string[] = [];
+    const call = (what: string) => {
+      asked.push(what);
+      return Promise.reject(new Error("no kernel"));
+    };
+    const look = (one: Outline) => new Waits(one, call, expect.unreachable).look(slice(1, 0));
+    look(alone);
+    expect(asked).toEqual([]);
+    look(outline);
+    expect(asked).toEqual(["waits"]);
+  });
+
   it("are silent where nobody knows", async () => {
     const waits = new Waits(outline, () => Promise.reject(new Error("no kernel")), expect.unreachable);
     waits.look(slice(1, 0));

@@ -1,0 +1,19 @@
+"""Which commands are offered to see a finding, to try its change, and to look at its longest event."""
+
+from itertools import product
+
+import pytest
+
+from hta_widgets.analysis.evidence.runs import Options, runs_of
+
+EVENT = {"ref": "0:7"}
+
+
+@pytest.mark.parametrize(("edits", "answers", "savings", "events"), [*product((False, True), repeat=4)])
+def test_only_what_can_answer_is_offered(edits: bool, answers: bool, savings: bool, events: bool) -> None:
+    row = {"kind": "idle", "topic": "loader", "edits": "[edits.host(0.5)]" if edits else ""}
+    offered = str(runs_of(row, [EVENT] if events else [], Options(), answers, savings))
+    assert ("the rows behind it" in offered) == answers
+    assert ("with the change, simulated" in offered) == (edits and savings)
+    assert ("the longest event" in offered) == events
+    assert ("what is doubtful" in offered) == (not (answers or (edits and savings) or events))
