@@ -250,16 +250,20 @@ class Inputs(JudgedTime):
         return say(f"{{share}} of {self.whole}", share=self.of_time(measure, pct, ranks, **about))
 
     def time_per_step(self, measure: str, cost_ns: float, ranks: Iterable[int] = (), **about: Any) -> Text:
-        """` (1.2 ms per step)`, of the time on one rank, or on each of these on average; default all.
+        """` (1.2 ms per step)`; only ` (1.2 ms)` where `per_step` is of the whole time."""
+        time = self.per_step(measure, cost_ns, ranks, **about)
+        return say(" ({time} per step)" if time.unit == "ns/step" else " ({time})", time=time)
 
-        Only the time, ` (1.2 ms)`, where no steps are announced, or the end of the only one is not recorded.
+    def per_step(self, measure: str, cost_ns: float, ranks: Iterable[int] = (), **about: Any) -> Claim:
+        """The time per step on one rank, or on each of these on average; default all.
+
+        All of it where no steps are announced, or the end of the only one is not recorded.
         """
         ranks, counts = tuple(ranks), self.judged_steps
         if not counts or self.open_ended:
-            return say(" ({time})", time=Claim(measure, cost_ns, "ns", "", ranks, about))
+            return Claim(measure, cost_ns, "ns", "", ranks, about)
         steps = [counts[rank] for rank in ranks or counts if rank in counts] or list(counts.values())
-        time = Claim(measure, cost_ns * len(steps) / sum(steps), "ns/step", "", ranks, about)
-        return say(" ({time} per step)", time=time)
+        return Claim(measure, cost_ns * len(steps) / sum(steps), "ns/step", "", ranks, about)
 
     def time_lost(
         self, measure: str, pct: float, cost_ns: float, ranks: Iterable[int] = (), **about: Any

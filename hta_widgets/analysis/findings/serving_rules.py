@@ -29,8 +29,8 @@ from hta_widgets.formatting import brief
 Answer = TypeVar("Answer")
 
 _MOST: Final = 0.5
-# Less of the period between steps is not worth a word.
-_LEAST_BUBBLE: Final = 0.01
+# Less of the time between steps is not worth a word.
+_LEAST_BUBBLE_PCT: Final = 1.0
 # Steps in which requests decode, and no prompt is read.
 _DECODING: Final = ("decode", "verify")
 _AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
@@ -103,8 +103,11 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         works = Claim("serving_works", row.works_pct, "%", whole, (rank,), about)
         device = inputs.accelerator.word
         first += say("; the {device} works {works} of it", device=device, works=works)
-    if row.follows and row.bubble_ns and row.bubble_ns >= _LEAST_BUBBLE * row.period_ns:
-        bubble = Claim("serving_bubble", row.bubble_ns, "ns", ranks=(rank,), about={"phase": row.phase})
+    idle = of_ranks(inputs, _between)
+    share, cost = _lost(inputs, idle)
+    if row.follows and share >= _LEAST_BUBBLE_PCT:
+        # as in the finding about it, of all steps: one loss has one figure
+        bubble = inputs.per_step("between_steps", cost, sorted(idle))
         place = inputs.of(rank, _place).frame
         first += say("; {bubble} between steps{place}", bubble=bubble, place=_named(place, rank))
     text = first
@@ -131,8 +134,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         return None
     ranks = sorted(idle)
     judged = {rank: inputs.judged_ns[rank] for rank in ranks}
-    share = 100.0 * sum(time.length for time in lost.values()) / sum(judged.values())
-    cost = sum(time.length for time in lost.values()) // len(ranks)
+    share, cost = _lost(inputs, idle)
     worst = max(lost, key=lambda rank: (lost[rank].length / judged[rank], -rank))
     place = inputs.of(worst, _place)
     return Finding(
@@ -237,7 +239,6 @@ class _Rate(NamedTuple):
     tpot_ns: int | None
     tokens_per_s: float | None
     works_pct: float | None
-    bubble_ns: int | None
     follows: bool
     span: tuple[int, int] | None
 
@@ -290,7 +291,6 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
         None if pd.isna(row["tpot_ns"]) else int(row["tpot_ns"]),
         None if np.isnan(row["tokens_per_s"]) else float(row["tokens_per_s"]),
         None if np.isnan(row["works_pct"]) else float(row["works_pct"]),
-        None if pd.isna(row["bubble_ns"]) else int(row["bubble_ns"]),
         bool(row["follows"]),
         span if span[0] < span[1] else None,
     )
@@ -308,6 +308,12 @@ def _leading(inputs: Inputs, rank: int) -> str | None:
 
 def _between(inputs: Inputs, rank: int) -> Intervals:
     return idle_between(inputs.trace.rank(rank)) & inputs.judged_time(rank)
+
+
+def _lost(inputs: Inputs, idle: dict[int, Intervals]) -> tuple[float, int]:
+    """How much of the judged time of these ranks that is, in %, and ns on each."""
+    whole = sum(time.length for time in idle.values())
+    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in idle), whole // len(idle)
 
 
 def _moved(inputs: Inputs, rank: int) -> tuple[Intervals, Intervals]:

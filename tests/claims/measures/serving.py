@@ -201,15 +201,6 @@ def serving_works(job: Job, stated: Stated) -> str:
     return close(stated, 100.0 * busy / sum(time for _, time in found), 0.01)
 
 
-@check("serving_bubble")
-def serving_bubble(job: Job, stated: Stated) -> str:
-    """How long the device usually waits for the next step."""
-    rank = the_rank(job, stated)
-    found = timed(rank, {**stated.about, "follows": True})
-    idle = [length(overlap(between(rank), (step.start, step.start + time))) for step, time in found]
-    return close(stated, median(idle), 0.01, 1_000.0)
-
-
 @time_of("between_steps")
 def between_steps(rank: PlainRank, about: dict[str, Any]) -> int:
     """The device does nothing between two steps."""

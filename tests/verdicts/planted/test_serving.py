@@ -11,7 +11,7 @@ import pytest
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import overview, serving_phases, serving_steps
 from hta_widgets.analysis.findings.headline import sentence
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import duration, percent
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server, speculating
 from tests.claims.checking import check_job
@@ -56,6 +56,29 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
     assert first
     assert float(first[1]) == pytest.approx(works, rel=0.01)
     assert "tokens per second in all" in rows["serving_rate"]["text"]
+
+
+@pytest.mark.parametrize("others", [DECODE, Batch(prompts=1, prompt_tokens=1000)])
+def test_the_time_between_steps_has_one_figure(tmp_path: Path, others: Batch) -> None:
+    """Also where some steps wait longer for the next: a median would differ from what the finding costs."""
+    server = Server()
+    for number in range(13):
+        server.schedule_ns = 9 * MS if number % 3 == 2 else MS
+        server.serve(others if number % 3 == 2 else DECODE)
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    rows = rows_of(trace)
+    mean = duration(sum(server.bubbles) / len(server.bubbles))
+    assert f"; {mean} between steps in schedule." in rows["serving_rate"]["text"]
+    assert f"({mean} per step)" in rows["bubble_between_steps"]["text"]
+
+
+def test_no_figure_between_steps_without_a_next_one(tmp_path: Path) -> None:
+    server = Server()
+    server.serve(DECODE)
+    rows = rows_of(server.open(tmp_path))
+    assert "between steps" not in rows["serving_rate"]["text"]
+    assert "bubble_between_steps" not in rows
 
 
 def test_gaps_within_steps_are_no_work(tmp_path: Path) -> None:
