@@ -9,6 +9,7 @@ import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from ".
 import type { Palette } from "../../src/timeline/palette";
 import { rasterise } from "../../src/timeline/scanline";
 import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
+import { pen } from "./pen";
 
 const stream: TrackInfo = {
   rank: 0,
@@ -312,14 +313,9 @@ describe("names", () => {
 describe("the axis", () => {
   it("covers what lies between the minimap and the lanes", () => {
     const filled: number[][] = [];
-    const context = new Proxy({} as CanvasRenderingContext2D, {
-      get:
-        (_, name) =>
-        (...box: number[]) => {
-          if (name === "fillRect") filled.push(box);
-          return { width: 0 };
-        },
-      set: () => true,
+    const context = pen((name: string, ...box: number[]) => {
+      if (name === "fillRect") filled.push(box);
+      return { width: 0 };
     });
     const place = { view: { t0: 0, t1: 1e6 }, gutter: 100, width: 1000, height: 300, scroll: 0 };
     drawAxis(context, place, new Bands([]), [], {} as Palette);
@@ -329,13 +325,10 @@ describe("the axis", () => {
   it("measures no title without room, and each text once", () => {
     const measured: string[] = [];
     const written: string[] = [];
-    const context = new Proxy({} as CanvasRenderingContext2D, {
-      get: (_, name) => (text: string) => {
-        if (name === "measureText") measured.push(text);
-        if (name === "fillText") written.push(text);
-        return { width: 6 * text?.length };
-      },
-      set: () => true,
+    const context = pen((name: string, text: string) => {
+      if (name === "measureText") measured.push(text);
+      if (name === "fillText") written.push(text);
+      return { width: 6 * text?.length };
     });
     const bands = (count: number) =>
       new Bands(

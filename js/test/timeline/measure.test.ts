@@ -3,6 +3,7 @@ import type { Place } from "../../src/timeline/frame";
 import { describeMeasured, drawMeasured, measured } from "../../src/timeline/measure";
 import type { Palette } from "../../src/timeline/palette";
 import type { Outline, Slice } from "../../src/timeline/types";
+import { pen } from "./pen";
 
 const outline = { names: ["gemm", "copy"] } as unknown as Outline;
 const slice = (id: number, start: number, dur: number): Slice => ({
@@ -48,12 +49,9 @@ describe("the time between two slices", () => {
 
   it("is an arrow between their rows, with the time on a box in its middle", () => {
     const done: [string, ...unknown[]][] = [];
-    const context = new Proxy({} as CanvasRenderingContext2D, {
-      get: (_, name) =>
-        name === "measureText"
-          ? (text: string) => ({ width: 6 * text.length })
-          : (...what: unknown[]) => done.push([String(name), ...what]),
-      set: () => true,
+    const context = pen((name: string, ...given: unknown[]) => {
+      if (name === "measureText") return { width: 6 * String(given[0]).length };
+      return done.push([name, ...given]);
     });
     const place: Place = { view: { t0: 0, t1: 1000 }, gutter: 100, width: 1100, height: 300, scroll: 0 };
     const rows = new Map([0, 1].map((lane) => [lane, { lane, y: 100 * lane, h: 20 }] as const));

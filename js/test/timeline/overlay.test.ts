@@ -4,6 +4,7 @@ import type { Layout } from "../../src/timeline/layout";
 import { drawOverlay, hasMarks, type Marks } from "../../src/timeline/overlay";
 import type { Palette } from "../../src/timeline/palette";
 import type { Flow, Slice } from "../../src/timeline/types";
+import { pen } from "./pen";
 
 const place: Place = { view: { t0: 0, t1: 1000 }, gutter: 100, width: 1100, height: 300, scroll: 0 };
 const layout = { rows: [0, 1].map((lane) => ({ lane, y: 100 * lane, h: 20 })) } as unknown as Layout;
@@ -33,13 +34,7 @@ const slice = (lane: number, start: number, dur: number): Slice => ({
 /** What is called on the canvas for one flow. */
 function drawn(flow: Flow) {
   const done: [string, ...number[]][] = [];
-  const context = new Proxy({} as CanvasRenderingContext2D, {
-    get:
-      (_, name) =>
-      (...what: number[]) =>
-        done.push([String(name), ...what]),
-    set: () => true,
-  });
+  const context = pen((...call: [string, ...number[]]) => done.push(call));
   drawOverlay(context, place, layout, { ...none, flows: [flow] }, {} as Palette);
   const [, bend = 0, , back = 0, , x1 = 0] = done.find(([name]) => name === "bezierCurveTo") ?? [];
   const tip = done.filter(([name]) => name === "lineTo").map(([, x]) => (x as number) - x1);

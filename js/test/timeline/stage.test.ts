@@ -1,33 +1,39 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { Stage } from "../../src/timeline/stage";
 import type { Outline } from "../../src/timeline/types";
+import { pen } from "./pen";
 
-afterEach(() => vi.restoreAllMocks());
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
 
-it("marks take memory, and are saved, only while they are on the screen", () => {
-  const drawn: string[] = [];
-  const context = new Proxy({} as CanvasRenderingContext2D, {
-    get: (_, name) => (what: HTMLElement) => {
-      if (name === "drawImage") drawn.push(what.className);
-    },
-    set: () => true,
-  });
-  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
-  vi.spyOn(HTMLCanvasElement.prototype, "toDataURL").mockReturnValue("data:,");
+/** A stage of 500 x 300 pixels, 100 of which are the gutter. */
+function staged(marked: () => boolean): Stage {
   const el = document.createElement("div");
   Object.defineProperties(el, { clientWidth: { value: 500 }, clientHeight: { value: 300 } });
   const nothing = () => {};
-  let marked = false;
   const painter = {
     gutter: () => 100,
     shownInGutter: () => [],
     drawGutter: nothing,
     drawLanes: nothing,
-    marked: () => marked,
+    marked,
     drawMarks: nothing,
     resized: nothing,
   };
-  const stage = new Stage(el, { names: [] } as unknown as Outline, painter, new AbortController().signal);
+  return new Stage(el, { names: [] } as unknown as Outline, painter, new AbortController().signal);
+}
+
+it("marks take memory, and are saved, only while they are on the screen", () => {
+  const drawn: string[] = [];
+  const context = pen((name: string, what: HTMLElement) => {
+    if (name === "drawImage") drawn.push(what.className);
+  });
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
+  vi.spyOn(HTMLCanvasElement.prototype, "toDataURL").mockReturnValue("data:,");
+  let marked = false;
+  const stage = staged(() => marked);
   const marks = stage.canvases[2] as HTMLCanvasElement;
   stage.resize();
   expect([marks.hidden, marks.width]).toEqual([true, 0]);
@@ -44,31 +50,13 @@ it("lanes are drawn in coordinates of the stage, at the sharpness of the screen"
   vi.stubGlobal("devicePixelRatio", 2);
   const placed = new Map<string, unknown[]>();
   vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(function (this: HTMLCanvasElement) {
-    return new Proxy({} as CanvasRenderingContext2D, {
-      get:
-        (_, name) =>
-        (...what: unknown[]) => {
-          if (name === "setTransform") placed.set(this.className, what);
-        },
-      set: () => true,
+    return pen((name: string, ...given: unknown[]) => {
+      if (name === "setTransform") placed.set(this.className, given);
     }) as never;
   });
-  const el = document.createElement("div");
-  Object.defineProperties(el, { clientWidth: { value: 500 }, clientHeight: { value: 300 } });
-  const nothing = () => {};
-  const painter = {
-    gutter: () => 100,
-    shownInGutter: () => [],
-    drawGutter: nothing,
-    drawLanes: nothing,
-    marked: () => false,
-    drawMarks: nothing,
-    resized: nothing,
-  };
-  const stage = new Stage(el, { names: [] } as unknown as Outline, painter, new AbortController().signal);
+  const stage = staged(() => false);
   stage.resize();
   const lanes = stage.canvases.find(({ className }) => className === "hta-timeline-lanes");
   expect([lanes?.width, lanes?.height, lanes?.style.left]).toEqual([800, 600, "100px"]);
   expect(placed.get("hta-timeline-lanes")).toEqual([2, 0, 0, 2, -200, 0]);
-  vi.unstubAllGlobals();
 });
