@@ -7,7 +7,7 @@ from pathlib import Path
 from hta_widgets import examples
 from tests.support import SHARED_TRACES
 
-__all__ = ["EXAMPLES", "SHARED", "path_of", "why_not_checked"]
+__all__ = ["EXAMPLES", "ONE_OF_EACH", "SHARED", "TWINS", "path_of", "why_not_checked"]
 
 _BESIDE = SHARED_TRACES.parent
 
@@ -46,6 +46,61 @@ _REPAIRED = {"cases/a02_overflow_dur", "cases/a11_some_kernels_ts0", "cases/h03_
 
 EXAMPLES = examples.names()
 SHARED = _shared()
+
+# One of each kind: training and serving; by vendor and profiler; one rank and many; ranks and steps
+# that are not all there; marked steps or none; records that cannot be true, that are lost, or no JSON.
+ONE_OF_EACH = [
+    name
+    for name in (*EXAMPLES, *SHARED)
+    if name
+    in {
+        "ddp_4ranks",
+        "single_gpu_dataloader_stall",
+        "inference_cuda_graphs",
+        "continuous_batching",
+        "gpt2_fsdp_full_shard",
+        "h100_gpt2",
+        "h100_gpt2_compiled",
+        "traces/hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+        "traces/hta/cpu_only/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz",
+        "traces/hta/mtia_inference_trace/mtia_inference_rank_0.json.gz",
+        "traces/hta/trace_filter/sampled_rank-0.json.gz",
+        "traces/tracelens/inference/vllm_decode_full/graph_execution.json.gz",
+        "traces/tracelens/mi210/gpu_only_trace/gpu_only_trace.json.gz",
+        "traces/tracelens/torch_compile_triton/trace.json.gz",
+        "recordings/ascend_trace_view",
+        "recordings/autograd_profiler_torch1",
+        "recordings/cpu_ddp_slow_rank2",
+        "recordings/loader_t4_amp",
+        "recordings/mlu370",
+        "recordings/moe_compile_after_B",
+        "recordings/three_experiments",
+        "recordings/unsloth_mps",
+        "recordings/wsl_rows_lost",
+        "cases/a05_unfinished_step_zero",
+        "cases/a09_first_steps_kernels_dropped",
+        "cases/b01_xpu_no_stream",
+        "cases/c03_noseq_shift",
+        "cases/d05_sglang_merged",
+        "cases/d13_restart_iters",
+        "cases/f01_raw_newline_bare_quotes",
+        "cases/h03_overflow_mild",
+        "cases/i05_vllm_dp2_tp2_noasync",
+        "cases/i20_two_ranks_sync_after_step",
+        "cases/j01_host_clock_5s_off",
+        "cases/j05_steps_only_on_rank0",
+        "cases/j06_ranks_record_other_steps",
+        "cases/serving/ann_all.json.gz",
+    }
+]
+# The larger one of two recordings of one program.
+TWINS = {
+    "traces/hta/trace_diff/control/control.json.gz",
+    "traces/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "traces/tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
+    "recordings/gpumodel_a100_2",
+    "cases/serving/decode_every_15ms.json.gz",
+}
 
 
 def path_of(name: str) -> Path:

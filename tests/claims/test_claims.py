@@ -5,21 +5,14 @@ A table of all faults: ``python -m tests.claims``.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from hta_widgets.errors import HtaWidgetsError
 from tests.claims.checking import check_job
-from tests.claims.recordings import EXAMPLES, SHARED, path_of, why_not_checked
+from tests.claims.recordings import EXAMPLES, SHARED, TWINS, path_of, why_not_checked
+from tests.support import EVERY_CASE
 
-# The other half of a pair: the same program as `trace_diff/control`, and the largest recording of all.
-TWIN = "traces/hta/trace_diff/test/"
-CHECKED = [
-    name
-    for name in (*EXAMPLES, *SHARED)
-    if os.environ.get("HTA_WIDGETS_EVERY_CASE") or not name.startswith(TWIN)
-]
+CHECKED = [name for name in (*EXAMPLES, *SHARED) if EVERY_CASE or name not in TWINS]
 
 
 @pytest.mark.parametrize("name", CHECKED)

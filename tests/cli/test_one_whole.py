@@ -1,10 +1,8 @@
-"""On every recording a share has one value: in findings, `summary`, `analyze` and the panels."""
+"""On recordings of every kind a share has one value: in findings, `summary`, `analyze` and the panels."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,20 +12,13 @@ from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
 from hta_widgets.cli.opening import kept_open
 from hta_widgets.errors import HtaWidgetsError, MissingDataError
-from tests.claims.recordings import EXAMPLES, SHARED, path_of
+from tests.claims.recordings import EXAMPLES, ONE_OF_EACH, SHARED, path_of
 from tests.cli.conftest import Run
 from tests.cli.test_same_numbers import plain
+from tests.support import EVERY_CASE
 
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 OF_WINDOWS = ("temporal_breakdown", "comm_comp_overlap", "idle_breakdown")
-LARGE = 400_000  # bytes; of larger recordings the wholes are found the same way
-
-
-def size(path: Path) -> int:
-    return sum(each.stat().st_size for each in ([path] if path.is_file() else path.rglob("*")))
-
-
-NAMES = [name for name in (*EXAMPLES, *SHARED) if EVERY_CASE or size(path_of(name)) < LARGE]
+NAMES = [*EXAMPLES, *SHARED] if EVERY_CASE else ONE_OF_EACH
 
 
 @pytest.fixture(autouse=True)

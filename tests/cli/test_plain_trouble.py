@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -89,19 +90,26 @@ def test_closed_errors_end_in_the_code_alone(tmp_path: Path) -> None:
     assert shell(f"hta-widgets summary {tmp_path}/none 2>&-").returncode == 3
 
 
-READING = [
-    f"hta-widgets summary --json -q <(zcat {TRACE})",
-    f"cat {TRACE} | hta-widgets summary --json -q -",
-]
+@pytest.mark.parametrize("place", ["a path", "standard input"])
+def test_pipes_are_read(place: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bash names them: `<(zcat TRACE)` and `cat TRACE | hta-widgets summary -`."""
+    usual = run("summary", "--json", "-q", TRACE).json
+    read, write = os.pipe()
+    packed = TRACE.read_bytes()
 
+    def fill() -> None:
+        with os.fdopen(write, "wb") as file:
+            file.write(gzip.decompress(packed) if place == "a path" else packed)
 
-@pytest.mark.parametrize("command", READING)
-def test_pipes_are_read(command: str, run: Run) -> None:
-    done = shell(command)
-    assert done.returncode == 0, done.stderr
-    found, usual = json.loads(done.stdout), run("summary", "--json", "-q", TRACE).json
-    assert found["job"]["events"] == usual["job"]["events"]
-    assert found["answers"]["overview"] == usual["answers"]["overview"]
+    filling = threading.Thread(target=fill)
+    filling.start()
+    with os.fdopen(read, "rb") as pipe:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+        done = run("summary", "--json", "-q", f"/dev/fd/{read}" if place == "a path" else "-")
+    filling.join()
+    assert done.code == 0, done.err
+    assert done.json["job"]["events"] == usual["job"]["events"]
+    assert done.json["answers"]["overview"] == usual["answers"]["overview"]
 
 
 def test_a_summary_of_standard_input_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

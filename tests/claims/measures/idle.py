@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from statistics import median
@@ -408,13 +409,16 @@ def idle_of_replays(job: Job, stated: Stated) -> str:
     """What ends the gap is launched by a graph, and is not the first, or the first, of that replay."""
     rank, share = the_rank(job, stated), 0
     found = idle_of(rank, stated.about["cause"])
+    timed = [work for work in rank.work if work.end > work.start]
+    timed.sort(key=lambda work: (work.start, _called(rank, work)))
+    first: dict[int | None, int] = {}
+    for work in rank.work:  # in order of time
+        first.setdefault(work.correlation, work.start)
     for piece in found:
-        ends = [work for work in rank.work if piece.end <= work.start and work.end > work.start]
-        work = min(ends, key=lambda work: (work.start, _called(rank, work)))
+        work = timed[bisect_left(timed, piece.end, key=lambda work: work.start)]
         call = rank.launch(work)
         if call is not None and "GraphLaunch" in call.name:
-            first = min(each.start for each in rank.work if each.correlation == work.correlation)
-            inside = first < work.start
+            inside = first[work.correlation] < work.start
             share += (piece.end - piece.start) * (inside == (stated.measure == "idle_inside_replays"))
     whole = sum(piece.end - piece.start for piece in found)
     return "" if apart(stated) else close(stated, 100.0 * share / max(whole, 1), 0.02, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -318,7 +319,12 @@ _NAMED = (
 
 def part_of(record: Record) -> str:
     """Which part of the model a kernel is, by the first word of these in its name."""
-    found = (part for part, words in _NAMED if re.search(words, record.name, re.IGNORECASE))
+    return _part_named(record.name)
+
+
+@cache
+def _part_named(name: str) -> str:
+    found = (part for part, words in _NAMED if re.search(words, name, re.IGNORECASE))
     part = next(found, "others")
     return "other kernels" if part == "others" else part
 
