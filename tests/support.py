@@ -1,7 +1,10 @@
-"""Where the test data lies, for every test module."""
+"""Where the test data lies, and how much of it is asked, for every test module."""
 
 import os
+from collections.abc import Collection
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -11,8 +14,19 @@ ROOT = Path(__file__).resolve().parent.parent
 # Real traces are too large and not ours to commit. They lie beside the checkout, or where the variable says.
 SHARED_TRACES = Path(os.environ.get("HTA_WIDGETS_TRACES") or ROOT.parent / "shared" / "traces")
 
+# The weekly tests ask every case; others the cases that are unlike.
+EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
+
 # The dtype of texts: "object" before pandas 3.
 TEXT_DTYPE = str(pd.Series(dtype="str").dtype)
+
+
+def crossed(*axes: Collection[Any]) -> list[tuple[Any, ...]]:
+    """Each value of each axis, in as few cases as that takes; with EVERY_CASE all combinations."""
+    if EVERY_CASE:
+        return list(product(*axes))
+    columns = [[*axis] for axis in axes]
+    return [tuple(column[case % len(column)] for column in columns) for case in range(max(map(len, columns)))]
 
 
 def shared_trace(name: str) -> Path:

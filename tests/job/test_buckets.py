@@ -15,6 +15,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from tests.analysis.multirank import RankFile, job
 from tests.job.test_changes import time
+from tests.support import crossed
 
 US, MB = 1_000, 1_000_000
 GEMM, ADAM = "ampere_bf16_s16816gemm_bf16_128x256_nt", "multi_tensor_apply_kernel"
@@ -88,8 +89,7 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize("most", [8 * MB, 16 * MB, 30 * MB])
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(("name", "most"), crossed(JOBS, [8 * MB, 16 * MB, 30 * MB]))
 def test_merged_buckets_take_as_long_as_the_job_played_with_them(
     name: str, most: int, tmp_path: Path
 ) -> None:

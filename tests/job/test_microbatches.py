@@ -12,6 +12,7 @@ from hta_widgets.analysis import what_if
 from hta_widgets.errors import MissingDataError
 from tests.job.parallel_jobs import ParallelJob
 from tests.job.test_changes import time
+from tests.support import crossed
 from tests.verdicts.planted.rank_programs import MS, Pace
 
 pytestmark = pytest.mark.slow
@@ -38,27 +39,24 @@ def played(job: ParallelJob, folder: Path) -> float:
     return time(what_if(job.open(folder_of(folder)), edits.faster_links(1.0)), "before_ns")
 
 
-@pytest.mark.parametrize("count", [4, 16])
-@pytest.mark.parametrize("name", JOBS)
-def test_microbatches_of_the_same_size(name, count, tmp_path):
-    made = played(replace(JOBS[name], microbatches=count), tmp_path / "made")
-    frame = what_if(JOBS[name].open(folder_of(tmp_path / "job")), edits.microbatches(count, same_size=True))
-    assert time(frame, "after_ns") == pytest.approx(made, rel=0.002)
+@pytest.mark.parametrize(("name", "count"), crossed(JOBS, [4, 16]))
+def test_another_number_of_microbatches(name, count, tmp_path):
+    """Of the same size, and of the same batch: each computes for a part of the time then."""
+    job = JOBS[name]
+    trace = job.open(folder_of(tmp_path / "job"))
+    more = replace(job, microbatches=count)
+    frame = what_if(trace, edits.microbatches(count, same_size=True))
+    assert time(frame, "after_ns") == pytest.approx(played(more, tmp_path / "more"), rel=0.002)
     assert (frame["low_ns"] <= frame["after_ns"]).all()
     assert (frame["after_ns"] <= frame["high_ns"]).all()
     assert (frame[PARTS].sum(axis=1) == frame["after_ns"]).all()
     assert (frame[PARTS] >= 0).all(axis=None)
 
-
-@pytest.mark.parametrize("count", [4, 16])
-@pytest.mark.parametrize("name", JOBS)
-def test_microbatches_of_the_same_batch(name, count, tmp_path):
-    job = JOBS[name]
-    smaller = {rank: Pace(job.microbatches / count) for rank in range(job.size)}
-    made = played(replace(job, microbatches=count, paces=smaller), tmp_path / "made")
-    frame = what_if(job.open(folder_of(tmp_path / "job")), edits.microbatches(count))
-    assert time(frame, "after_ns") == pytest.approx(made, rel=0.002)
-    before = what_if(job.open(folder_of(tmp_path / "again")), edits.faster_links(1.0))
+    pace = Pace(job.microbatches / count)
+    smaller = replace(more, paces=dict.fromkeys(range(job.size), pace))
+    frame = what_if(trace, edits.microbatches(count))
+    assert time(frame, "after_ns") == pytest.approx(played(smaller, tmp_path / "smaller"), rel=0.002)
+    before = what_if(trace, edits.faster_links(1.0))
     assert frame["compute_ns"].tolist() == before["compute_ns"].tolist()
 
 

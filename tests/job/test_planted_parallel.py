@@ -10,6 +10,7 @@ from hta_widgets.analysis import ANALYSES, slowdown
 from hta_widgets.errors import MissingDataError
 from tests.job.parallel_jobs import ParallelJob, balanced, towards
 from tests.job.test_recordings import culprits, job_row
+from tests.support import crossed
 from tests.verdicts.planted.rank_programs import MS, US, Pace
 
 pytestmark = pytest.mark.slow
@@ -37,8 +38,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "fault"), crossed(SHAPES, FAULTS))
 def test_a_rank(shape, fault, tmp_path):
     planted, cause = FAULTS[fault]
     frame = slowdown(replace(SHAPES[shape], **planted).open(tmp_path))
@@ -46,8 +46,7 @@ def test_a_rank(shape, fault, tmp_path):
     assert job_row(frame)["slowdown"] > 1.02
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("pace", [1.0, 1.005])
+@pytest.mark.parametrize(("shape", "pace"), crossed(SHAPES, [1.0, 1.005]))
 def test_nobody(shape, pace, tmp_path):
     frame = slowdown(replace(SHAPES[shape], paces={1: Pace(pace)}).open(tmp_path))
     assert culprits(frame) == []

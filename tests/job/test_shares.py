@@ -19,10 +19,11 @@ from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.rank_groups import rank_groups
 from tests.calls import calls
 from tests.job.kept_shares import SLOW, kind_of, simulate
+from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = 256, 2048
+FEW, MANY = (256, 2048) if EVERY_CASE else (128, 1024)
 # As in `test_growth`
 EXPONENT = 1.1
 # of one rank in the selector's message: its number, label and six numbers
@@ -56,7 +57,7 @@ def asked(opened: Callable[[], Trace]) -> tuple[dict[str, int], Trace, RankSelec
     return work, trace, selector
 
 
-def test_2048_ranks_are_merged_from_their_shares(tmp_path: Path) -> None:
+def test_many_ranks_are_merged_from_their_shares(tmp_path: Path) -> None:
     found = {}
     for ranks in (FEW, MANY):
         (tmp_path / str(ranks)).mkdir()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -36,18 +38,26 @@ def path(frame: pd.DataFrame) -> list[int]:
     return [*frame["rank"], *frame["awaited"].tail(1)]
 
 
-def chains(trace: Trace) -> list[pd.DataFrame]:
-    """Those of all communication kernels that wait for somebody."""
-    kernels = analysis.collectives(trace)
-    each = (wait_chain(trace, *key) for key in zip(kernels["rank"], kernels["event_id"], strict=True))
-    return [frame for frame in each if len(frame)]
+Played = Callable[[str], tuple[Trace, list[pd.DataFrame]]]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A job, and the chains of all its communication kernels that wait for somebody."""
+
+    @cache
+    def of(name: str) -> tuple[Trace, list[pd.DataFrame]]:
+        trace = CHAINS[name][0].open(tmp_path_factory.mktemp("job"))
+        kernels = analysis.collectives(trace)
+        each = (wait_chain(trace, *key) for key in zip(kernels["rank"], kernels["event_id"], strict=True))
+        return trace, [frame for frame in each if len(frame)]
+
+    return of
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_the_planted_culprit_is_at_the_end(name, tmp_path):
-    job, planted = CHAINS[name]
-    trace = job.open(tmp_path)
-    found = chains(trace)
+def test_the_planted_culprit_is_at_the_end(name, played):
+    planted, (_, found) = CHAINS[name][1], played(name)
     assert planted in [path(frame) for frame in found]
     ends = pd.Series([frame["wait_ns"].iloc[0] for frame in found]).groupby(
         [int(frame["awaited"].iloc[-1]) for frame in found]
@@ -56,15 +66,15 @@ def test_the_planted_culprit_is_at_the_end(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_hops_are_within_the_waits_of_their_kernels(name, tmp_path):
+def test_hops_are_within_the_waits_of_their_kernels(name, played):
     """By durations alone: a kernel waits for what it takes longer than the shortest of its exchange."""
-    trace = CHAINS[name][0].open(tmp_path)
+    trace, chains = played(name)
     kernels = analysis.collectives(trace)
     shortest = kernels.groupby("match")["dur_ns"].transform("min")
     waited = (kernels["dur_ns"] - shortest).groupby([kernels["rank"], kernels["event_id"]]).first()
     match = kernels.set_index(["rank", "event_id"])["match"]
     of_rank = kernels.assign(waited=kernels["dur_ns"] - shortest).groupby("rank")["waited"].sum()
-    for frame in chains(trace):
+    for frame in chains:
         for hop in frame.itertuples():
             key = (hop.rank, hop.event_id)
             assert hop.event_wait_ns <= waited[key]
@@ -75,14 +85,14 @@ def test_hops_are_within_the_waits_of_their_kernels(name, tmp_path):
         assert frame["rank"].is_unique
 
 
-def test_a_chain_agrees_with_the_waits_of_its_first_kernel(tmp_path):
-    trace = CHAINS["the last stage"][0].open(tmp_path)
-    first = sum(int(frame["wait_ns"].iloc[0]) for frame in chains(trace))
+def test_a_chain_agrees_with_the_waits_of_its_first_kernel(played):
+    trace, chains = played("the last stage")
+    first = sum(int(frame["wait_ns"].iloc[0]) for frame in chains)
     assert first == pytest.approx(waits(trace)["wait_ns"].sum(), rel=0.05)
 
 
-def test_who_does_not_wait_has_no_chain(tmp_path):
-    trace = CHAINS["the last stage"][0].open(tmp_path)
+def test_who_does_not_wait_has_no_chain(played):
+    trace, _ = played("the last stage")
     assert wait_chain(trace, 0, -5).empty
     kernels = analysis.collectives(trace)
     own = kernels[kernels["rank"] == 3]
@@ -91,9 +101,9 @@ def test_who_does_not_wait_has_no_chain(tmp_path):
     assert wait_chain(trace, 3, int(last["event_id"].iloc[0])).empty
 
 
-def test_the_timeline_opens_on_the_whole_chain(tmp_path):
+def test_the_timeline_opens_on_the_whole_chain(played):
     """On all ranks between the culprit and the one that waits longest for it, from the first wait on."""
-    trace = CHAINS["the last stage"][0].open(tmp_path)
+    trace, _ = played("the last stage")
     met = longest_wait(trace, 3, Scope())
     victim = met[met["waits"]].iloc[0]
     frame = wait_chain(trace, int(victim["rank"]), int(victim["event_id"]))
@@ -106,8 +116,8 @@ def test_the_timeline_opens_on_the_whole_chain(tmp_path):
     assert evidence["window"][1] >= max(frame["end_ns"])
 
 
-def test_the_timeline_draws_each_hop(tmp_path):
-    trace = CHAINS["the last stage"][0].open(tmp_path)
+def test_the_timeline_draws_each_hop(played):
+    trace, _ = played("the last stage")
     victim = longest_wait(trace, 3, Scope()).query("waits").iloc[0]
     frame = wait_chain(trace, int(victim["rank"]), int(victim["event_id"]))
     widget = ready(TimelineScrubber(trace))
