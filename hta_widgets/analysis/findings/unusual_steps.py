@@ -107,7 +107,7 @@ def without_told(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     steps, windows, spent = _spent(inputs, int(late["rank"].iloc[0]))
     here = steps["iteration"].isin(late["iteration"]).to_numpy()
     time = _told(inputs, spent, windows, here).within_each(windows)
-    usual = round(float(np.median(time[_usual(steps, ())])))
+    usual = round(float(np.median(time[_usual(steps, here)])))
     told = (time[here] - usual).clip(0)
     excess = late["excess_ns"].to_numpy(np.int64)
     found: pd.DataFrame = late.assign(excess_ns=excess - told)[told < _MOST * excess]
@@ -134,12 +134,14 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     """
     steps, windows, spent = _spent(inputs, rank)
     parts = {name: part.within_each(windows) for name, part in spent.items()}
-    here, usual = steps["iteration"].eq(iteration).to_numpy(), _usual(steps, others)
+    here = steps["iteration"].eq(iteration).to_numpy()
+    usual = _usual(steps, here, others)
     if not parts or not usual.any():  # every step of a rank may be unusual among those of others
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
-    compared = {"others": sorted(others)} if others else {}
+    several = others or len(steps["kind"].unique()) > 1
+    compared = {"others": sorted(steps.loc[usual, "iteration"])} if several else {}
     about = {"part": most, "iteration": iteration, **compared}
     text = say(
         f" {capitalised(_VERBS[most])} {{time}} longer",
@@ -187,7 +189,8 @@ def longer_in(
     time of these steps but what is told of all steps.
     """
     steps, windows, spent = _spent(inputs, rank)
-    here, usual = steps["iteration"].isin(iterations).to_numpy(), _usual(steps, others)
+    here = steps["iteration"].isin(iterations).to_numpy()
+    usual = _usual(steps, here, others)
     found = Intervals.union([], [])
     if not usual.any():
         return found
@@ -200,10 +203,12 @@ def longer_in(
     return found & Intervals.union(windows[here, 0], windows[here, 1])
 
 
-def _usual(steps: pd.DataFrame, others: Collection[int]) -> Bool:
-    """Which of these steps others are compared with."""
-    found: Bool = (steps["iteration"].isin(others) if others else ~steps["outlier"]).to_numpy(np.bool_)
-    return found
+def _usual(steps: pd.DataFrame, here: Bool, others: Collection[int] = ()) -> Bool:
+    """Which of these steps some are compared with: others of their kinds."""
+    if others:
+        return steps["iteration"].isin(others).to_numpy(np.bool_)
+    alike = steps["kind"].isin(steps.loc[here, "kind"])
+    return (alike & ~steps["outlier"]).to_numpy(np.bool_)
 
 
 def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:
