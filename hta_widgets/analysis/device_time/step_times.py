@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.charts.spec import Trend
-from hta_widgets.formatting import counted, duration, in_words
+from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -153,22 +153,18 @@ def sentence(frame: pd.DataFrame) -> str:
         else ""
     )
     late = complete[complete["outlier"]]
-    by_phase = complete.groupby("phase")["dur_ns"].median()
-    several = len(by_phase) > 1  # of a server: each does something else, and takes its own time
-    takes = in_words([f"{duration(ns)} ({phase or 'unknown'})" for phase, ns in by_phase.items()])
-    said = f"Steps take {takes}" if several else f"A step takes {duration(by_phase.iloc[0])}"
-    compared = late if several and len(late) else complete
+    phase = complete["phase"].mode().iloc[0]
+    usual = complete[complete["phase"].eq(phase)]  # steps of another phase do something else
+    where = f" where the phase is {phase or 'unknown'}" * (len(usual) < len(complete))
+    median = f"A step takes {duration(usual['dur_ns'].median())} at the median{where}"
+    compared = usual if late.empty else late
     worst = compared.iloc[int(compared["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
-        most = "" if several else f", at most {longest}"
-        return f"{said} at the median{most}. None is unusually long.{aside}"
+        return f"{median}, at most {longest}. None is unusually long.{aside}"
     count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
-    return (
-        f"{said} at the median. {count:,} of {counted(whole, 'iteration')} "
-        f"{'is' if count == 1 else 'are'} unusually long. "
-        f"The longest {'of these' if several else 'step'} takes {longest}.{aside}"
-    )
+    said = f"{count:,} of {counted(whole, 'iteration')} {'is' if count == 1 else 'are'} unusually long"
+    return f"{median}. {said}. The longest takes {longest}.{aside}"
 
 
 def guessed_steps(frame: pd.DataFrame) -> str:
