@@ -3,7 +3,8 @@
 A number has three significant digits, but never fewer than all digits before the decimal point, and at most
 six decimals; halves round away from zero. A value that would round to 1000 of its unit (1024 for bytes) is
 given in the next larger one. What cannot be divided (ns, bytes, FLOP, things counted) has all its digits
-where it is whole and in its own unit. Zero has no sign and no decimals; for no value there is a dash.
+where it is whole and in its own unit. Zero has no sign and no decimals; below zero stands a minus sign, no
+hyphen; for no value there is a dash.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def significant(value: float) -> str:
         return "0"
     exact = Decimal(repr(float(value)))  # the shortest decimal that means this float, as a browser rounds it
     decimals = min(max(2 - _DIGITS.plus(exact).adjusted(), 0), _DECIMALS)
-    return f"{exact.quantize(Decimal(1).scaleb(-decimals), context=_ALL_DIGITS):,f}"
+    return with_minus(f"{exact.quantize(Decimal(1).scaleb(-decimals), context=_ALL_DIGITS):,f}")
 
 
 def plain(value: float) -> str:
@@ -120,6 +121,11 @@ def signed(value: float, text: str) -> str:
     return f"+{text}" if value > 0 else text
 
 
+def with_minus(number: str) -> str:
+    """A number with a minus sign, where Python writes a hyphen."""
+    return number.replace("-", "\N{MINUS SIGN}")
+
+
 def unit_of(quantity: str, values: Iterable[float]) -> Unit:
     """The unit in which the largest of the values reads best; the one that is stored if all are zero."""
     units = _UNITS[quantity]
@@ -179,7 +185,7 @@ def brief(name: str, length: int = 60) -> str:
 
 def _in_unit(value: float, quantity: str, unit: Unit) -> str:
     if unit.scale == 1 and quantity not in _DIVISIBLE and math.isfinite(value) and value == int(value):
-        return f"{int(value):,}"
+        return with_minus(f"{int(value):,}")
     return significant(value / unit.scale)
 
 

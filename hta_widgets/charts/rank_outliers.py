@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import duration, percent, signed
 
 _LEAST_RANKS = 4  # of fewer no rank is unlike the others
 _MOST = 16
@@ -47,12 +47,12 @@ def outliers(frame: pd.DataFrame, whole: str, parts: Mapping[str, str]) -> list[
         {
             "rank": int(frame["rank"].iloc[row]),
             "why": f"{names[part[row]].lower()} {duration(values[row, part[row]])}, median "
-            f"{duration(median[part[row]])} ({_signed(100 * share[row, part[row]])} of the time)",
+            f"{duration(median[part[row]])} ({_signed_pct(100 * share[row, part[row]])} of the time)",
         }
         for row in order.tolist()
         if most[row] > 0
     ]
 
 
-def _signed(share_pct: float) -> str:
-    return f"{'+' if share_pct > 0 else chr(0x2212)}{percent(abs(share_pct))}"
+def _signed_pct(share: float) -> str:
+    return signed(share, percent(share))

@@ -153,11 +153,11 @@ class Trend:
     """A line through the steps, with a band around it, and a numbered dot at each outlier.
 
     Of several ranks the line is at the median, and the band reaches from the fastest to the slowest; of one
-    rank the band holds the middle half of its steps.
+    rank the band holds the middle half of its steps, where they differ in `phase` of the commonest one.
 
     Attributes:
         x: the column with the number of a step. by: that with the rank.
-        outlier: the column that says which rows are unusual.
+        outlier: the column that says which rows are unusual. phase: that with what a step does, if any.
         aside: the columns that say which rows do not count, and why in words: such a step has a ring, and
             the line a gap.
         measure: what the values are, in words.
@@ -170,6 +170,7 @@ class Trend:
     outlier: str
     aside: tuple[tuple[str, str], ...]
     measure: str = ""
+    phase: str = ""
 
 
 @dataclass(frozen=True)

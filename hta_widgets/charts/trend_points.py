@@ -24,6 +24,7 @@ def trend_points(chart: Trend, frame: pd.DataFrame) -> tuple[pd.DataFrame, str, 
             "rank": frame[chart.by],
             "value": frame[chart.value].astype("float64"),
             "counts": counts,
+            "phase": frame[chart.phase] if chart.phase else "",
             "outlier": frame[chart.outlier].astype("int64"),
             "aside": np.select(
                 [frame[column] for column, _ in chart.aside], [why for _, why in chart.aside], ""
@@ -35,9 +36,11 @@ def trend_points(chart: Trend, frame: pd.DataFrame) -> tuple[pd.DataFrame, str, 
     counted_rows = rows[rows["counts"]]
     own = counted_rows.groupby("x")["value"].agg(["median", "min", "max"]).reindex(slowest.index)
     ranks = rows["rank"].nunique()
+    phase = counted_rows["phase"].mode().get(0, "")
     if ranks == 1:
         known = own["median"].notna()
-        own["min"], own["max"] = (counted_rows["value"].quantile(q) for q in (0.25, 0.75))
+        alike = counted_rows["phase"].eq(phase)
+        own["min"], own["max"] = (counted_rows.loc[alike, "value"].quantile(q) for q in (0.25, 0.75))
         own = own.where(known)
     table = pd.DataFrame(
         {
@@ -51,16 +54,16 @@ def trend_points(chart: Trend, frame: pd.DataFrame) -> tuple[pd.DataFrame, str, 
             "aside": slowest["aside"],
         }
     ).reset_index(drop=True)
-    return table, *_in_words(chart, table, ranks)
+    return table, *_in_words(chart, table, ranks, f"{phase} " * (len(counted_rows["phase"].unique()) > 1))
 
 
-def _in_words(chart: Trend, table: pd.DataFrame, ranks: int) -> tuple[str, str]:
+def _in_words(chart: Trend, table: pd.DataFrame, ranks: int, phase: str) -> tuple[str, str]:
     """What the line and the band are."""
     quantity = column_format(chart.value, []).quantity
     shown = table.dropna(subset="mid")
     single = ranks == 1
     line = f"rank {table['rank'].iloc[0]}" if single else f"median of {counted(ranks, 'rank')}"
-    band = "middle half of its steps" if single else "fastest to slowest rank"
+    band = f"middle half of its {phase}steps" if single else "fastest to slowest rank"
     if shown.empty:
         return line, band
     if single:

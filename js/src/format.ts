@@ -2,7 +2,11 @@
 
 const ABSENT = "–";
 
-const digits = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat("en-US", options);
+/** Below zero with a minus sign, no hyphen. */
+const digits = (options: Intl.NumberFormatOptions) => {
+  const { format } = new Intl.NumberFormat("en-US", options);
+  return { format: (value: number) => format(value).replace("-", "\u2212") };
+};
 const THREE_DIGITS = digits({ minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 const ALL_DIGITS = digits({ maximumFractionDigits: 12 });
 const DECIMALS = Array.from({ length: 10 }, (_, n) =>
@@ -53,7 +57,7 @@ export function significant(value: number): string {
 
 /** So many decimals, 9 at most: where digits have to align, and for ticks that differ in the last one. */
 export function fixed(value: number, decimals: number): string {
-  return (DECIMALS[decimals] as Intl.NumberFormat).format(value);
+  return (DECIMALS[decimals] as ReturnType<typeof digits>).format(value);
 }
 
 /** 1234567 -> "1,234,567" */

@@ -68,7 +68,7 @@ it("draws each part from where the one above ends, and the whole from zero", asy
   const { el } = await show(waterfall);
   expect(marks(el).map((mark) => mark.getAttribute("aria-label"))).toEqual([
     "<b>b, Compute: +4.00 ms, 95 % interval +3.00 ms to +5.00 ms; 1.00 ms before, 5.00 ms now",
-    "<b>b, Host late: -1.00 ms, 95 % interval -2.00 ms to +1.00 ms; 3.00 ms before, 2.00 ms now; inconclusive",
+    "<b>b, Host late: −1.00 ms, 95 % interval −2.00 ms to +1.00 ms; 3.00 ms before, 2.00 ms now; inconclusive",
     "<b>b, Step: +3.00 ms, 95 % interval +2.00 ms to +4.00 ms; 6.00 ms before, 9.00 ms now",
     "c, Compute: +1.00 ms; 1.00 ms before, 2.00 ms now; noise unknown",
     "c, Step: +1.00 ms; 6.00 ms before, 7.00 ms now; noise unknown",
@@ -134,7 +134,7 @@ it("lets the kernel sort: headings only say by what", async () => {
   expect(el.querySelector("details")?.open).toBe(true);
   const change = heading(el, "change_ns");
   const text = () => bodyRows(el).map((row) => row.children[3]?.textContent);
-  expect(text()).toEqual(["+2.00", "-1.00", "0"]);
+  expect(text()).toEqual(["+2.00", "−1.00", "0"]);
   expect(bodyRows(el).map((row) => [row.lastChild?.textContent, row.dataset.noise])).toEqual([
     ["significant", undefined],
     ["within noise", "true"],
@@ -153,7 +153,7 @@ it("lets the kernel sort: headings only say by what", async () => {
   ]);
   heading(el, "line")?.querySelector("button")?.click();
   expect(model.get("sort")).toEqual(["line", false]);
-  expect(text()).toEqual(["+2.00", "-1.00", "0"]); // nothing moves before the kernel says so
+  expect(text()).toEqual(["+2.00", "−1.00", "0"]); // nothing moves before the kernel says so
 });
 
 it("chooses a line in all its runs by mouse and keyboard, and lets it go again", async () => {

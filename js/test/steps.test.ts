@@ -47,7 +47,7 @@ const told = (columns: Record<string, number[]>) => shown(columns).map((row) => 
 it("splits what a step takes beyond the median step into classes that add up to it", () => {
   expect(told(steps)).toEqual([
     "step 3: 100 µs, median",
-    "step 4: 130 µs, +30.0 µs to the median; compute +10.0 µs; exposed communication -5.00 µs; idle +25.0 µs; unusually long",
+    "step 4: 130 µs, +30.0 µs to the median; compute +10.0 µs; exposed communication −5.00 µs; idle +25.0 µs; unusually long",
   ]);
 });
 

@@ -31,7 +31,7 @@ def column(viewer: Locator, name: str) -> list[str]:
 
 
 def number(text: str) -> float:
-    return float(text.replace(",", "").removesuffix(" ns"))
+    return float(text.replace(",", "").replace("−", "-").removesuffix(" ns"))
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,10 @@ def test_report_shows_the_explorers_figures(reader: Reader, tmp_path: Path, job:
         titles = panel.locator("tbody tr").evaluate_all(
             "rows => rows.map(row => [...row.cells].map(cell => cell.title))"
         )
-        shown = [[re.sub(r" \D+$", "", title).replace(",", "") for title in row] for row in titles]
+        shown = [
+            [re.sub(r" \D+$", "", title).replace(",", "").replace("−", "-") for title in row]
+            for row in titles
+        ]
         assert len(shown) == len(frame)
         for row, values in zip(shown, frame.itertuples(index=False), strict=True):
             for text, value in zip(row, values, strict=True):

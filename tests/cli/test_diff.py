@@ -79,7 +79,7 @@ def test_a_planted_regression_stops_the_gate(
     assert f"FAIL  branch: {limit}: +" in done.out
     # The other way round it is an improvement; but what is gone cannot shrink any more.
     back = run("diff", after, before, "--name", "main", "--name", "branch", "--fail-on", limit)
-    assert back.code == 0 and f"ok    branch: {limit}: -" in back.out
+    assert back.code == 0 and f"ok    branch: {limit}: −" in back.out
 
 
 def test_runs_of_one_configuration_pass(run: Run, simulated: Simulated) -> None:

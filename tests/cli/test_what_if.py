@@ -86,8 +86,8 @@ def test_the_sentence_of_one_recording(run: Run) -> None:
     change = "without('enumerate(DataLoader)*', keep_ns=1400000)"
     first = run("what-if", path, "--edit", change).out.splitlines()[0]
     assert re.fullmatch(
-        r"Step 155 ms -> 11[89] ms at the median \(-23\.\d %\); "
-        r"the recording 929 ms -> 743 ms \(-20\.0 %\)\.", first,
+        r"Step 155 ms -> 11[89] ms at the median \(−23\.\d %\); "
+        r"the recording 929 ms -> 743 ms \(−20\.0 %\)\.", first,
     )  # fmt: skip
 
 
@@ -97,11 +97,11 @@ def rows_of(*rows: tuple) -> pd.DataFrame:
 
 def test_a_sentence_says_what_there_is() -> None:
     whole, one = (pd.NA, 10_000_000, 8_000_000, 9_000_000, 9_500_000), (3, 4_000, 6_000, 6_000, 6_000)
-    told = "The recording 10.0 ms -> 9.00 ms (-10.0 %; 8.00 ms to 9.50 ms)."
+    told = "The recording 10.0 ms -> 9.00 ms (−10.0 %; 8.00 ms to 9.50 ms)."
     assert sentence(rows_of(whole)) == told
     assert sentence(rows_of(one)) == "Step 4.00 µs -> 6.00 µs (+50.0 %)."
     both = (
-        "Step 4.00 µs -> 6.00 µs (+50.0 %); the recording 10.0 ms -> 9.00 ms (-10.0 %; 8.00 ms to 9.50 ms)."
+        "Step 4.00 µs -> 6.00 µs (+50.0 %); the recording 10.0 ms -> 9.00 ms (−10.0 %; 8.00 ms to 9.50 ms)."
     )
     assert sentence(rows_of(whole, one)) == both
     assert sentence(rows_of(one, one)).startswith("Step 4.00 µs -> 6.00 µs at the median (+50.0 %)")

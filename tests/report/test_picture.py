@@ -99,9 +99,9 @@ def test_a_waterfall_is_drawn_to_scale() -> None:
     assert abs((up[1] - up[0]) / (down[1] - down[0]) - 4) < 0.01
     assert [bar["fill"] == "#fff" for bar in bars] == [False, True, False]
     shown = texts(picture)
-    assert [text for text in shown if (text[:1] in "+-" and text) or text == "within noise"][:3] == [
+    assert [text for text in shown if (text[:1] in "+−" and text) or text == "within noise"][:3] == [
         "+4.00 ms",
-        "-1.00 ms",
+        "−1.00 ms",
         "within noise",
     ]
     assert "too small to draw: tiny +1 ns" in shown

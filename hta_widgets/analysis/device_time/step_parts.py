@@ -59,7 +59,7 @@ def step_parts(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     so that every difference to it adds up: of the steady steps (see `step_times`) of the selected ranks, the
     one whose duration and parts lie nearest to the medians of these, the first of several. (A step in the
     middle by duration alone may be one of the rank that all others wait for.) The steps of a server are
-    compared with those of the same phase and batch size. With fewer than four steady steps of a kind there is
+    compared with those of their kind. With fewer than four steady steps of a kind there is
     no median.
 
     Args:
@@ -88,7 +88,7 @@ def step_parts(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     if not frames:
         return pd.DataFrame({name: [] for name in _COLUMNS}).astype(_COLUMNS)
     frame = pd.concat(frames, ignore_index=True)
-    at = _median_rows(trace, frame)
+    at = _median_rows(frame)
     known = at >= 0
     for name in ("rank", "iteration"):
         frame[f"median_{name}"] = frame[name].take(np.maximum(at, 0)).set_axis(frame.index).where(known)
@@ -97,15 +97,12 @@ def step_parts(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame[list(_COLUMNS)].astype(_COLUMNS)
 
 
-def _median_rows(trace: Trace, frame: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _median_rows(frame: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The row of each row's median step, -1 where there is none."""
-    kinds = trace.iterations[["rank", "iteration", "phase", "batch_size"]]
-    kind = frame[["rank", "iteration"]].merge(kinds, on=["rank", "iteration"], how="left")
-    kind = kind[["phase", "batch_size"]].astype("object").fillna("")
     steady = ~(frame["partial"] | frame["start_up"] | frame["open"]) & (frame["known"] != "guessed")
     at = np.full(len(frame), -1, np.int64)
     measures = frame[["dur_ns", *_PARTS_NS]].to_numpy(np.float64)
-    for found in kind.groupby(["phase", "batch_size"], sort=True).indices.values():
+    for found in frame.groupby("kind").indices.values():
         rows = np.asarray(found, np.int64)
         own = rows[steady.to_numpy(np.bool_)[rows]]
         if len(own) >= LEAST_STEPS:

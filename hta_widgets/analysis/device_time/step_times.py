@@ -27,7 +27,7 @@ LEAST_EXCESS: Final = 0.1
 # The usual time of a step is known only from this many complete steps on.
 LEAST_STEPS: Final = 4
 
-_ALIKE = ["phase", "batch_size"]
+_ALIKE = ["phase", "batch_size", "tokens"]
 _COLUMNS = {
     "rank": "int64",
     "iteration": "int64",
@@ -43,6 +43,8 @@ _COLUMNS = {
     "source": "str",
     "confidence": "str",
     "known": "str",
+    "phase": "str",
+    "kind": "int64",
 }
 
 
@@ -52,9 +54,10 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     A step's usual time is the median of the steady steps of all ranks in the whole trace, whatever the scope,
     so that selecting a step does not change whether it is unusual. The steps of a server are compared with
-    those of the same phase (prefill, decode) and batch size. A step is an outlier if it takes longer than
-    usual by more than a tenth and by more than three standard deviations (1.4826 times the median absolute
-    deviation each). With fewer than four steady steps there is no usual time.
+    those of their kind: of the same phase (prefill, decode), batch size and number of tokens. A step is an
+    outlier if it takes longer than usual by more than a tenth and by more than three standard deviations
+    (1.4826 times the median absolute deviation each). With fewer than four steady steps there is no usual
+    time.
 
     Steady are the steps that the recording does not cut, that hold no start-up, whose end is recorded, and
     whose window holds most of their own device work. A step ends where the next one begins; when the last one
@@ -72,7 +75,8 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         (Int64, ns; NA without a usual time, and of guessed steps), outlier, partial (cut by the recording),
         start_up (holds start-up), open (its end is not recorded; none of these is ever an outlier) (bool),
         source (what marks the steps), confidence ("high", "medium", "low"), known ("announced" by the
-        program, "annotated" by regular spans of one name, or "guessed" from repetition) (str).
+        program, "annotated" by regular spans of one name, or "guessed" from repetition), phase (of a server's
+        step, "" of others) (str), kind (int64: steps of one number are compared with one another).
     """
     scope = scope or Scope()
     frame = of_ranks_and_iterations(_every_step(trace), trace, scope)
@@ -90,11 +94,12 @@ def _every_step(trace: Trace) -> pd.DataFrame:
     steady = ~(frame["partial"] | frame["start_up"] | frame["open"] | _contradicted(trace, frame))
     steady &= frame["known"] != "guessed"  # periods of what repeats are no steps of which one could be slow
     complete = frame["dur_ns"].where(steady)
-    alike = [frame[name].astype("object").fillna("") for name in _ALIKE]
-    by = complete.groupby(alike)
+    alike = frame[_ALIKE].astype("object").fillna("")
+    frame["phase"], frame["kind"] = alike["phase"], alike.groupby(_ALIKE).ngroup()
+    by = complete.groupby(frame["kind"])
     enough = by.transform("count") >= LEAST_STEPS
     usual = by.transform("median").where(enough)
-    spread = (complete - usual).abs().groupby(alike).transform("median")
+    spread = (complete - usual).abs().groupby(frame["kind"]).transform("median")
     excess = frame["dur_ns"] - usual
     limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
     frame["usual_ns"] = usual.round().astype("Int64")
@@ -147,17 +152,19 @@ def sentence(frame: pd.DataFrame) -> str:
         if count
         else ""
     )
-    median = duration(complete["dur_ns"].median())
     late = complete[complete["outlier"]]
-    worst = complete.iloc[int(complete["dur_ns"].to_numpy().argmax())]
+    phase = complete["phase"].mode().iloc[0]
+    usual = complete[complete["phase"].eq(phase)]  # steps of another phase do something else
+    where = f" where the phase is {phase or 'unknown'}" * (len(usual) < len(complete))
+    median = f"A step takes {duration(usual['dur_ns'].median())} at the median{where}"
+    compared = usual if late.empty else late
+    worst = compared.iloc[int(compared["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
-        return f"A step takes {median} at the median, at most {longest}. None is unusually long.{aside}"
+        return f"{median}, at most {longest}. None is unusually long.{aside}"
     count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
-    return (
-        f"A step takes {median} at the median. {count:,} of {counted(whole, 'iteration')} "
-        f"{'is' if count == 1 else 'are'} unusually long. The longest step takes {longest}.{aside}"
-    )
+    said = f"{count:,} of {counted(whole, 'iteration')} {'is' if count == 1 else 'are'} unusually long"
+    return f"{median}. {said}. The longest takes {longest}.{aside}"
 
 
 def guessed_steps(frame: pd.DataFrame) -> str:
@@ -208,6 +215,7 @@ ANALYSIS = Analysis(
             ("open", "its end is not recorded"),
         ),
         "Step time",
+        "phase",
     ),
     requires=(),
     ignores=("iterations",),

@@ -17,7 +17,7 @@ from hta_widgets.analysis.findings.sections import RECORDING
 from hta_widgets.analysis.findings.withheld import withheld
 from hta_widgets.analysis.replay.quality import replay_quality
 from hta_widgets.errors import MissingDataError, NotComparableError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import percent, signed
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -187,4 +187,4 @@ def _sentence(predicted: Mapping[str, Any], measured: Mapping[str, Any], outcome
 
 def _signed(saved: float) -> str:
     """A saving as a change of the step."""
-    return percent(-saved) if saved > 0 else f"+{percent(-saved)}" if saved else percent(0)
+    return signed(-saved, percent(-saved))

@@ -112,7 +112,9 @@ def whole_parts(parts: Mapping[LostAs, float], total: int) -> dict[LostAs, int]:
     return dict(zip(names, down.tolist(), strict=True))
 
 
-def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> list[Part]:
+def bar(
+    trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series], inner: pd.DataFrame
+) -> list[Part]:
     """The parts of a step, savings first.
 
     Args:
@@ -120,7 +122,9 @@ def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> 
         scope: what the findings are asked about.
         whole: the step.
         rows: the findings, rows of `overview` that are no parts of others, in its order.
+        inner: those that are.
     """
+    ranks = len(trace.ranks_of(scope))
     saves = [at for at, row in enumerate(rows) if row["section"] == SAVES]
     together = sorted((at for at in saves if change_of(rows[at])), key=lambda at: _of_host(rows[at]))
     found = in_turn(trace, scope, _rank(rows, together), [change_of(rows[at]) for at in together])
@@ -131,7 +135,8 @@ def bar(trace: Trace, scope: Scope, whole: Whole, rows: Sequence[pd.Series]) -> 
         for at, before, after in zip(together, [0, *until], until, strict=False):
             parts.append(_saving(rows[at], at, after - before))
             among = change_of(rows[at]) == AMONG_RANKS
-            _take(left, parts[-1].lost_as, parts[-1].ns, whole.uneven if among else None)
+            longer = _longer(whole, inner[inner["part_of"] == rows[at]["topic"]], ranks) if among else None
+            _take(left, parts[-1].lost_as, parts[-1].ns, longer)
         remain = whole.ns - (until[-1] if until else 0)
         if found.left:
             left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
@@ -190,6 +195,15 @@ def cost_in(whole: Whole, row: pd.Series) -> int:
     return round(int(row["cost_ns"]) / steps)
 
 
+def _longer(whole: Whole, why: pd.DataFrame, ranks: int) -> dict[LostAs, int]:
+    """Class -> what late ranks do longer: in all, or, where they are late in turn, for the reasons found."""
+    longer = dict(whole.uneven)
+    for _, row in why.iterrows():
+        cost = cost_in(whole, row) // (ranks if pd.notna(row["rank"]) else 1)
+        longer[class_in(whole, row)] = max(longer.get(class_in(whole, row), 0), cost)
+    return longer
+
+
 def _rank(rows: Sequence[pd.Series], together: Sequence[int]) -> int | None:
     """The rank that is replayed: that of the first; None where ranks are repaired, which concerns all."""
     if any(change_of(rows[at]) == AMONG_RANKS for at in together):
@@ -203,15 +217,15 @@ def _saving(row: pd.Series, at: int, ns: int) -> Part:
 
 
 def _take(
-    left: dict[LostAs, int], lost_as: LostAs, ns: int, uneven: Mapping[LostAs, int] | None = None
+    left: dict[LostAs, int], lost_as: LostAs, ns: int, longer: Mapping[LostAs, int] | None = None
 ) -> None:
     """Take what is saved from its class, and what that does not hold from what else there is most of.
 
-    Of the repair of late ranks, what is `uneven` goes before.
+    Of the repair of late ranks, what these do longer goes before.
     """
     for name in {lost_as} & left.keys():
         ns -= _taken(left, name, ns)
-    for name, most in (uneven or {}).items():
+    for name, most in (longer or {}).items():
         ns -= _taken(left, name, min(ns, most))
     for name in sorted(left, key=lambda name: -left[name]):
         ns -= _taken(left, name, ns)

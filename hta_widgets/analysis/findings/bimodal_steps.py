@@ -37,6 +37,8 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
     steps = frame[~frame["partial"] & ~frame["start_up"] & ~frame["open"]]
     found = None
     for rank, of_rank in steps.groupby("rank"):
+        if len(of_rank["kind"].unique()) > 1:  # a server: steps are long for what they do
+            continue
         kinds = _kinds(of_rank["dur_ns"].to_numpy(np.int64))
         if kinds is None:
             continue

@@ -10,7 +10,13 @@ from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
-from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, longer_in, without_waits
+from hta_widgets.analysis.findings.unusual_steps import (
+    beyond_usual,
+    comes_every,
+    longer_in,
+    without_told,
+    without_waits,
+)
 from hta_widgets.errors import MissingDataError
 
 _FEW = 0.5
@@ -41,6 +47,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
     slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
     late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"] & ~slow_rank]))
+    late = without_told(inputs, late)
     if late.empty:
         return None
     ranks = late["rank"].nunique()

@@ -125,7 +125,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     of_recording = frame[frame["section"] == RECORDING]
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
-    parts = bar(trace, scope, whole, rows) if whole else []
+    parts = bar(trace, scope, whole, rows, frame[frame["part_of"] != ""]) if whole else []
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)

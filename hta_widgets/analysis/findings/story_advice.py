@@ -124,7 +124,7 @@ def _figure(row: pd.Series, whole: Whole | None, part: Part | None, form: str) -
     if part and duration(part.ns) != cost:
         cost = f"{duration(part.ns) if part.ns else 'nothing'} left of {cost}"
     if form in SAVINGS and part:
-        saves = f"\N{MINUS SIGN}{duration(part.ns)}" if part.ns else "nothing more"
+        saves = duration(-part.ns) if part.ns else "nothing more"
         figure = f"0–{duration(part.ns)}" if form == "bound" and part.ns else saves
         return figure, f"{saves} · {'upper bound' if form == 'bound' else 'simulated'}"
     if form == "hidden":

@@ -12,7 +12,8 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import LostAs
-from hta_widgets.analysis.findings.host_time import HostTime, host_time
+from hta_widgets.analysis.findings.host_loss import lost_in_part
+from hta_widgets.analysis.findings.host_time import HostTime, host_time, hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
@@ -44,6 +45,8 @@ _SAME_WORK: Final = {
     "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
     "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
 }
+_TOLD: Final = ("loading", "outside")
+"""Of a host that does all the work: what a finding of its own tells of all steps."""
 _WORK: Final = {"compute": "kernel", "operators": "operator"}
 _FEW: Final = 0.01
 _MOST: Final = 0.5
@@ -94,6 +97,36 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def without_told(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
+    """Unusual steps without those of which most of the excess is what is told of all steps.
+
+    Of the others it is no part of the excess: one loss is one finding.
+    """
+    if late.empty or len(hosts_of(inputs)) != 1:
+        return late
+    steps, windows, spent = _spent(inputs, int(late["rank"].iloc[0]))
+    here = steps["iteration"].isin(late["iteration"]).to_numpy()
+    time = _told(inputs, spent, windows, here).within_each(windows)
+    usual = round(float(np.median(time[_usual(steps, here)])))
+    told = (time[here] - usual).clip(0)
+    excess = late["excess_ns"].to_numpy(np.int64)
+    found: pd.DataFrame = late.assign(excess_ns=excess - told)[told < _MOST * excess]
+    return found
+
+
+def _told(inputs: Inputs, spent: dict[str, Intervals], windows: Int64, here: Bool) -> Intervals:
+    """When the host of the only rank loses what is told of all steps: most of it lies in others than these.
+
+    Of what lies mostly in these steps, `slow_steps` tells.
+    """
+    hosts, found = hosts_of(inputs), Intervals.union([], [])
+    for part in _TOLD if len(hosts) == 1 else ():
+        time = spent[part].within_each(windows)
+        if time[here].sum() < (1 - _MOST) * time.sum() and lost_in_part(hosts, part):
+            found |= spent[part]
+    return found
+
+
 def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[int] = ()) -> Beyond:
     """What a step of a rank does longer than `others` do, or its steps that are not unusual.
 
@@ -101,12 +134,14 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     """
     steps, windows, spent = _spent(inputs, rank)
     parts = {name: part.within_each(windows) for name, part in spent.items()}
-    here, usual = steps["iteration"].eq(iteration).to_numpy(), _usual(steps, others)
+    here = steps["iteration"].eq(iteration).to_numpy()
+    usual = _usual(steps, here, others)
     if not parts or not usual.any():  # every step of a rank may be unusual among those of others
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
-    compared = {"others": sorted(others)} if others else {}
+    several = others or len(steps["kind"].unique()) > 1
+    compared = {"others": sorted(steps.loc[usual, "iteration"])} if several else {}
     about = {"part": most, "iteration": iteration, **compared}
     text = say(
         f" {capitalised(_VERBS[most])} {{time}} longer",
@@ -151,15 +186,16 @@ def longer_in(
     """When a rank does, in these steps, what it does there for more than twice as long as is usual.
 
     That is as in `others`, or in its steps that are not unusual. Of a host that does all the work, all the
-    time of these steps: what it does elsewhere is most of other losses, unless these steps are what is wrong.
+    time of these steps but what is told of all steps.
     """
     steps, windows, spent = _spent(inputs, rank)
-    here, usual = steps["iteration"].isin(iterations).to_numpy(), _usual(steps, others)
+    here = steps["iteration"].isin(iterations).to_numpy()
+    usual = _usual(steps, here, others)
     found = Intervals.union([], [])
     if not usual.any():
         return found
     if "outside" in spent:
-        return Intervals.union(windows[here, 0], windows[here, 1])
+        return Intervals.union(windows[here, 0], windows[here, 1]) - _told(inputs, spent, windows, here)
     for part in spent.values():
         time = part.within_each(windows)
         if time[here].sum() * (1 - _MOST) > here.sum() * np.median(time[usual]):
@@ -167,10 +203,12 @@ def longer_in(
     return found & Intervals.union(windows[here, 0], windows[here, 1])
 
 
-def _usual(steps: pd.DataFrame, others: Collection[int]) -> Bool:
-    """Which of these steps others are compared with."""
-    found: Bool = (steps["iteration"].isin(others) if others else ~steps["outlier"]).to_numpy(np.bool_)
-    return found
+def _usual(steps: pd.DataFrame, here: Bool, others: Collection[int] = ()) -> Bool:
+    """Which of these steps some are compared with: others of their kinds."""
+    if others:
+        return steps["iteration"].isin(others).to_numpy(np.bool_)
+    alike = steps["kind"].isin(steps.loc[here, "kind"])
+    return (alike & ~steps["outlier"]).to_numpy(np.bool_)
 
 
 def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:

@@ -11,6 +11,7 @@ from hta_widgets.analysis.job.model import JobModel, job_model
 from hta_widgets.analysis.job.operations import operations
 from hta_widgets.analysis.parallelism.coordinates import coordinates
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import percent, signed
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def trusted_model(
         raise MissingDataError(
             "order of operations that explains the recording",
             "Record launches as well (ProfilerActivity.CPU), and use a stream for each partner of a send.",
-            f"the best one takes {100 * error:+.1f} %, and ranks disagree on {model.net.forced} of "
-            f"{meetings} meetings",
+            f"the best one takes {signed(error, percent(100 * error))}, and ranks disagree on "
+            f"{model.net.forced} of {meetings} meetings",
         )
     return model

@@ -13,6 +13,7 @@ from hta_widgets.charts.plotly.error_bars import error_bars
 from hta_widgets.charts.plotly.text import plain
 from hta_widgets.charts.spec import Changes, Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
+from hta_widgets.formatting import with_minus
 from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import LIGHT, colour
 
@@ -101,6 +102,10 @@ def _facts(
 ) -> list[str]:
     texts = []
     for old, new, more, least, most in zip(before, after, change, low, high, strict=True):
-        noise = "noise unknown" if np.isnan(least) else f"95 %: {least / 1e6:+.6f} to {most / 1e6:+.6f} ms"
-        texts.append(f"{old / 1e6:.6f} → {new / 1e6:.6f} ms, {more / 1e6:+.6f} ms<br>{noise}")
+        noise = "noise unknown" if np.isnan(least) else f"95 %: {_signed_ms(least)} to {_signed_ms(most)} ms"
+        texts.append(f"{old / 1e6:.6f} → {new / 1e6:.6f} ms, {_signed_ms(more)} ms<br>{noise}")
     return texts
+
+
+def _signed_ms(ns: float) -> str:
+    return with_minus(f"{ns / 1e6:+.6f}")

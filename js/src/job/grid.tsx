@@ -1,10 +1,11 @@
 // Every rank as a cell, at its place in the job or by size.
 
 import { type Signal, useSignal } from "@preact/signals";
-import { type Scale as Unit, unitOf } from "../charts/unit";
+import type { Scale as Unit } from "../charts/unit";
+import { duration } from "../format";
 import { Picker } from "../picker";
 import { placed } from "./places";
-import { MEASURES, type Measure, type Order, type Rank, roleOf, type Shading, time, tint } from "./ranks";
+import { MEASURES, type Measure, type Order, type Rank, roleOf, type Shading, tint } from "./ranks";
 
 export interface GridProps {
   /** in display order */
@@ -87,14 +88,14 @@ function who(rank: Rank): string {
 
 function inWords(rank: Rank, measure: Measure, unit: Unit): string {
   const value = rank.values[measure.name] ?? Number.NaN;
-  return `${who(rank)}: ${Number.isNaN(value) ? "unknown" : time(value, unit)} ${measure.label.toLowerCase()} per step`;
+  return `${who(rank)}: ${Number.isNaN(value) ? "unknown" : unit.text(value)} ${measure.label.toLowerCase()} per step`;
 }
 
 /** All that is measured of a rank. */
 function sentenceOf(rank: Rank): string {
   const told = MEASURES.flatMap(({ name, label }) => {
     const value = rank.values[name] ?? Number.NaN;
-    return Number.isNaN(value) ? [] : [`${label.toLowerCase()} ${time(value, unitOf("ns", [value]))}`];
+    return Number.isNaN(value) ? [] : [`${label.toLowerCase()} ${duration(value)}`];
   });
   return `${who(rank)}, per step: ${told.join(" · ")}`;
 }

@@ -1,9 +1,9 @@
 // The ranks to look at first, with their numbers: culprits, who waits, what is usual.
 
 import { Button } from "../button";
-import { unitOf } from "../charts/unit";
+import { duration } from "../format";
 import type { Evidence } from "../showing";
-import { MEASURES, type Rank, roleOf, time } from "./ranks";
+import { MEASURES, type Rank, roleOf } from "./ranks";
 
 /** hta_widgets/widgets/notable_ranks.py describes it. */
 export interface Notable {
@@ -97,7 +97,7 @@ export function NotableRanks({ notable, ranks, note, shown, show }: NotableProps
 }
 
 /** In the unit in which it reads best by itself. */
-const own = (ns: number) => (ns === 0 ? "0" : time(ns, unitOf("ns", [ns])));
+const own = (ns: number) => (ns === 0 ? "0" : duration(ns));
 
 /** All other ranks in a line. */
 function Rest({ ranks, named }: { ranks: readonly Rank[]; named: readonly number[] }) {

@@ -1,7 +1,6 @@
 // The ranks of a job as the view's pictures read them: what is measured of each, and in which order they stand.
 
 import { max, min } from "../charts/numbers";
-import type { Scale } from "../charts/unit";
 import { decode, type EncodedTable } from "../columns";
 
 export interface Rank {
@@ -125,11 +124,6 @@ export function roleOf(rank: Rank): string {
   const known = PLACES.filter(([name]) => !Number.isNaN(rank[name]));
   if (known.length > 0) return known.map(([name, word]) => `${word} ${rank[name]}`).join(", ");
   return Number.isNaN(rank.node) ? "" : `node ${rank.node}`;
-}
-
-/** A time that may be below 0. */
-export function time(ns: number, unit: Scale): string {
-  return unit.text(ns).replace("-", "\u2212");
 }
 
 export type Order = "place" | "measure";

@@ -2,7 +2,7 @@
 // for each change.
 
 import { useSignal } from "@preact/signals";
-import { counted, duration, fromTo, grouped, percent } from "../format";
+import { counted, duration, fromTo, grouped, percent, signed } from "../format";
 import type { Link, Whole } from "../replay/answer";
 import type { Control, Settings } from "../replay/controls";
 import type { BarContent } from "../story/bar";
@@ -170,7 +170,7 @@ export function barOf(times: Timed, controls: readonly Control[]): BarContent {
       return {
         topic: link.name || link.expression,
         noun: nounOf(link, controls),
-        label: `${adds < 0 ? "+" : "−"}${duration(Math.abs(adds))} · ${known}`,
+        label: `${signed(-adds, duration(-adds))} · ${known}`,
       };
     }),
   };

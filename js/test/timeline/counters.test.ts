@@ -97,7 +97,7 @@ describe("counters", () => {
     expect(valueText(memory, 2 ** 31)).toBe("2.00 GiB");
     expect(valueText(counter({ unit: "GB/s" }), 17.5)).toBe("17.5 GB/s");
     expect(valueText(counter({ unit: "%" }), 12)).toBe("12.0 %");
-    expect(valueText(counter({ unit: "" }), -3)).toBe("-3");
+    expect(valueText(counter({ unit: "" }), -3)).toBe("−3");
   });
 
   it("stand under the lanes of their stream, those of a rank under its device", () => {

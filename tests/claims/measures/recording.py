@@ -12,6 +12,7 @@ from hta_widgets.kernel_names import short_kernel_name
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.host import is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
+from tests.claims.measures.serving import labelled
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -395,6 +396,17 @@ def step_times(job: Job, rank: int | None = None) -> dict[tuple[int, int], tuple
     return {(each[0], each[1]): (each[2], each[3]) for each in zip(*(frame[c] for c in columns), strict=True)}
 
 
+def alike(job: Job) -> dict[tuple[int, int], list[int]]:
+    """How long the steps take that do what each step does: of a server, what its label states."""
+    frame, times = job.trace.iterations, step_times(job)
+    labels = zip(frame["rank"], frame["iteration"], frame["label"], strict=True)
+    does = {(rank, step): labelled(str(label)) for rank, step, label in labels}
+    by_work: dict[Any, list[int]] = {}
+    for key, (start, end) in times.items():
+        by_work.setdefault(does[key], []).append(end - start)
+    return {key: by_work[does[key]] for key in times}
+
+
 @check("step_time")
 def step_time(job: Job, stated: Stated) -> str:
     """From its start to its end."""
@@ -405,7 +417,7 @@ def step_time(job: Job, stated: Stated) -> str:
 @check("usual_step_time")
 def usual_step_time(job: Job, stated: Stated) -> str:
     """What half of the steps take no longer than, start-up aside."""
-    times = sorted(end - start for start, end in step_times(job).values())
+    times = sorted(alike(job)[stated.ranks[0], stated.about["iteration"]])
     low, high = times[len(times) // 4], times[-1 - len(times) // 4]
     return "" if low <= float(stated.value) <= high else f"most take {low} to {high} ns"
 
@@ -417,8 +429,10 @@ def number_of_steps(job: Job, stated: Stated) -> str:
     steps = {step for _, step in step_times(job)}
     if stated.measure == "steps":
         return at_most(stated, len(steps), 0.0)
-    usual = median(end - start for start, end in step_times(job).values())
-    slow = {step for (_, step), (start, end) in step_times(job).items() if end - start > 1.09 * usual}
+    others = alike(job)
+    slow = {
+        key[1] for key, (start, end) in step_times(job).items() if end - start > 1.09 * median(others[key])
+    }
     return at_most(stated, len(slow), 0.0)
 
 
@@ -428,17 +442,17 @@ def slowest_step(job: Job, stated: Stated) -> str:
     """It takes longer than is usual."""
     rank, step = (stated.ranks or stated.value)[0], stated.about.get("iteration", stated.value[0])
     times = {key: end - start for key, (start, end) in step_times(job).items()}
-    return "" if times[rank, step] > 1.09 * median(times.values()) else "it is as long as usual"
+    return "" if times[rank, step] > 1.09 * median(alike(job)[rank, step]) else "it is as long as usual"
 
 
 @check("beyond_usual")
 def beyond_usual(job: Job, stated: Stated) -> str:
     """No more than what these steps take beyond three quarters of a median step."""
     times = {key: end - start for key, (start, end) in step_times(job).items() if key[0] in stated.ranks}
-    usual = median(times.values())
-    beyond = sum(time - 0.75 * usual for (_, step), time in times.items() if step in stated.about["steps"])
+    usual, steps = {key: median(others) for key, others in alike(job).items()}, stated.about["steps"]
+    beyond = sum(time - 0.75 * usual[key] for key, time in times.items() if key[1] in steps)
     whole = sum(  # others that are as long hold start-up: they are not judged
-        time for (_, step), time in times.items() if time < 1.1 * usual or step in stated.about["steps"]
+        time for key, time in times.items() if time < 1.1 * usual[key] or key[1] in steps
     )
     return at_most(stated, 100.0 * beyond / whole, 0.1)
 

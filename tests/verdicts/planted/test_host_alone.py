@@ -652,6 +652,45 @@ def test_what_every_step_loads_is_no_part_of_a_long_one(tmp_path: Path) -> None:
     assert "It is in operators 3.00 ms longer" in rows["slow_steps"]["text"]
 
 
+@pytest.mark.parametrize(
+    ("each_ms", "outside_ms", "work_ms", "lost_ms"),
+    [
+        (3, 10, 12, {"host_outside": 28, "slow_steps": 12}),  # of 22 ms, 10 are told of all steps
+        (3, 0, 12, {"host_outside": 18, "slow_steps": 12}),  # near miss: it is there as long as others
+        (20, 0, 12, {"host_outside": 120, "slow_steps": 12}),  # and for most of its time
+        (4, 12, 10, {"host_outside": 36}),  # most of 22 ms is told of all steps
+        (0.1, 10, 12, {"slow_steps": 22}),  # only the long step is outside of operators
+    ],
+)
+def test_a_long_step_is_not_counted_twice(
+    each_ms: float, outside_ms: int, work_ms: int, lost_ms: dict[str, int], tmp_path: Path
+) -> None:
+    def body(program: Program, number: int) -> None:
+        program.silence(int(each_ms * MS))
+        if number == 4:
+            program.silence(outside_ms * MS)
+            program.operator("aten::addmm", work_ms * MS)
+
+    trace = opened(tmp_path, steps(body))
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    told = story(trace, frame=frame)
+    lost = {told.advice[part.finding].topic: part.ns for part in told.parts if part.form == "unknown"}
+    assert lost == pytest.approx({topic: ms * MS / len(STEPS) for topic, ms in lost_ms.items()}, rel=0.01)
+    assert sum(part.ns for part in told.parts) == told.whole_ns
+
+
+def test_of_several_ranks_a_long_step_costs_all_of_it(tmp_path: Path) -> None:
+    """Which of them loses what in all steps differs: nothing is left out."""
+
+    def body(program: Program, number: int) -> None:
+        program.silence(13 * MS if number == 4 else 3 * MS)
+        program.operator("aten::addmm", 12 * MS if number == 4 else US)
+
+    row = told(tmp_path, steps(body), steps(body))["slow_steps"]
+    assert row["cost_ns"] == pytest.approx(22 * MS, rel=0.01)
+
+
 def test_what_most_steps_load_makes_none_unusual(tmp_path: Path) -> None:
     rows, headline = checked(tmp_path, validating(1, 3, 4, 5, 6))
     assert "slow_steps" not in rows and "lost to the data loader" in headline

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.story import story
@@ -96,6 +97,19 @@ def test_hosts_that_are_late_in_turn_are_why_ranks_wait_in_turn(tmp_path: Path) 
     assert rows["mutual_waiting"]["part_of"] == ""
     assert rows["idle_host"]["part_of"] == "mutual_waiting"
     assert rows["mutual_waiting"]["suggestion"].startswith("Look at what delays the hosts in turn")
+
+
+@pytest.mark.parametrize(("before", "hosts_late"), [(0, True), (3 * MS, False)])
+def test_waiting_in_turn_takes_nothing_from_compute(tmp_path: Path, before: int, hosts_late: bool) -> None:
+    """No rank computes longer: what is saved beyond waiting is idle time of the late ones, if that is why."""
+    trace = in_turn(before).open(tmp_path)
+    frame = overview(trace)
+    topics = frame.set_index("topic")["part_of"]
+    assert (topics["idle_host"] == "mutual_waiting") is hosts_late
+    told = story(trace, frame=frame)
+    rest = {part.lost_as: part.ns for part in told.parts if part.form == "rest"}
+    assert rest["compute"] == 20 * 300 * US
+    assert sum(part.ns for part in told.parts) == told.whole_ns
 
 
 def test_hosts_that_are_late_together_are_another_finding(tmp_path: Path) -> None:

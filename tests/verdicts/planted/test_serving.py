@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from hta_widgets import Trace, examples
-from hta_widgets.analysis import overview, serving_phases, serving_steps
+from hta_widgets.analysis import overview, serving_phases, serving_steps, step_times
+from hta_widgets.analysis.device_time.step_times import ANALYSIS
+from hta_widgets.analysis.device_time.step_times import sentence as step_times_sentence
 from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.charts.trend_points import trend_points
 from hta_widgets.formatting import duration, percent
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server, speculating
@@ -237,6 +240,49 @@ def test_nothing_is_said_of_servers_where_there_is_none(name: str) -> None:
 
 
 CONNECTOR = "/srv/vllm/kv_transfer/nixl_connector.py(210): save_kv_layer"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "slow"),
+    [
+        (lambda number: 4096, True),
+        (lambda number: 4096, False),
+        (lambda number: 4096 if number % 3 else 8192, False),  # near miss: prompts of two lengths
+        (lambda number: 3000 + 500 * number, False),  # no two prompts are as long: no usual time of them
+    ],
+)
+def test_steps_are_long_only_beside_those_that_do_the_same(tmp_path: Path, tokens, slow: bool) -> None:
+    """Most steps read prompts, which takes longer than to decode."""
+    server = Server(schedule_ns=0, read_ns=0)
+    for number in range(12):
+        server.serve(DECODE, base_ns=4 * MS + 20 * MS * (slow and number == 5))
+        for _ in range(2):
+            server.serve(Batch(prompts=1, prompt_tokens=tokens(number)))
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    rows = rows_of(trace)
+    assert "bimodal_steps" not in rows
+    assert ("slow_steps" in rows) is slow
+    if slow:
+        text = rows["slow_steps"]["text"]
+        assert re.search(
+            r"^1 of 3[56] .*; 4\.\d+ ms is usual\. It computes 20\.0 ms longer, with no more", text
+        )
+    said = step_times_sentence(step_times(trace))
+    assert re.match(r"A step takes 1\d\.\d ms at the median where the phase is prefill[.,]", said)
+    assert said.endswith(f"takes {duration(server.periods[15])} in iteration 15 on rank 0.") is slow
+    _, _, band = trend_points(ANALYSIS.chart, step_times(trace))
+    assert band.startswith("middle half of its prefill steps")
+
+
+def test_a_server_that_only_decodes_has_steps_of_two_lengths(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for number in range(16):
+        server.serve(DECODE, base_ns=4 * MS + 20 * MS * bool(number % 3))
+    trace = server.open(tmp_path)
+    assert not check_job(trace)
+    assert "bimodal_steps" in rows_of(trace)
+    assert step_times_sentence(step_times(trace)).startswith("A step takes 24.")
 
 
 def transferring(name: str, frame: str) -> Server:
