@@ -7,6 +7,7 @@ for: it asks for a kernel, ends with it, and the kernel ends with it.
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -48,6 +49,7 @@ def serve(address: str) -> None:
         door.listen()  # who comes early waits
         for module in IMPORTED:
             importlib.import_module(module)
+        gc.freeze()  # the kernels' collectors need not go through it
         door.settimeout(CHECKED_SECONDS)
         while os.getppid() == parent:
             try:
@@ -94,7 +96,7 @@ def _become_kernel(line: socket.socket) -> None:
     app.initialize(["-f", connection_file, f"--IPKernelApp.parent_handle={os.getppid()}"])
     ipywidgets.register_comm_target()  # as its import does, where there is a kernel
     app.start()
-    sys.exit()
+    os._exit(0)  # to take everything down again would take half a second
 
 
 if __name__ == "__main__":
