@@ -11,6 +11,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Real traces are too large and not ours to commit. They lie beside the checkout, or where the variable says.
 SHARED_TRACES = Path(os.environ.get("HTA_WIDGETS_TRACES") or ROOT.parent / "shared" / "traces")
 
+# Products of all cases instead of a choice that covers each: weekly, and by hand.
+EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
+
 # The dtype of texts: "object" before pandas 3.
 TEXT_DTYPE = str(pd.Series(dtype="str").dtype)
 

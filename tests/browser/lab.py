@@ -112,10 +112,11 @@ class Server:
         """End the kernels, which print the stacks of all their threads; returns the end of the log."""
         server, forking = map(psutil.Process, self.processes)
         started = [process for process in server.children() if "ipykernel_launcher" in process.cmdline()]
-        for process in [*started, *forking.children()]:
+        kernels = [*started, *forking.children()]
+        for process in kernels:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGABRT)
-        time.sleep(2)
+        psutil.wait_procs(kernels, timeout=2)
         return self.log.read_text(errors="replace")[-20_000:]
 
 
