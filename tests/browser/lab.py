@@ -290,8 +290,8 @@ class Lab:
         self.errors.clear()
 
     def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB, afresh: bool = False) -> None:
-        """Write a notebook of these code cells, open it and run it. `afresh`, the kernel is Jupyter's own."""
-        kernel = "python3" if afresh else forked_kernels.NAME
+        """Write a notebook of these code cells, open it and run it."""
+        kernel = forked_kernels.NAME
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
             metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
