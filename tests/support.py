@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Real traces are too large and not ours to commit. They lie beside the checkout, or where the variable says.
 SHARED_TRACES = Path(os.environ.get("HTA_WIDGETS_TRACES") or ROOT.parent / "shared" / "traces")
 
-# The weekly tests ask every case; others the cases that are unlike.
+# By default the cases that are unlike, each value of each parameter once; weekly, and by hand, all of them.
 EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 
 # The dtype of texts: "object" before pandas 3.

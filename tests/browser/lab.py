@@ -24,7 +24,7 @@ import nbformat
 import psutil
 from playwright.sync_api import Error, Locator, Page, Playwright
 
-from tests.browser import chromium
+from tests.browser import chromium, forked_kernels
 
 START_SECONDS = 60
 # Longer than any cell of a test: by then the kernel stands still.
@@ -105,16 +105,18 @@ class Server:
     url: str
     token: str
     root: Path
-    pid: int
+    processes: tuple[int, int]  # Jupyter's and the one that forks kernels
     log: Path
 
     def end_kernels(self) -> str:
         """End the kernels, which print the stacks of all their threads; returns the end of the log."""
-        for process in psutil.Process(self.pid).children(recursive=True):
+        server, forking = map(psutil.Process, self.processes)
+        started = [process for process in server.children() if "ipykernel_launcher" in process.cmdline()]
+        kernels = [*started, *forking.children()]
+        for process in kernels:
             with contextlib.suppress(psutil.Error):
-                if "ipykernel_launcher" in " ".join(process.cmdline()):
-                    process.send_signal(signal.SIGABRT)
-        time.sleep(2)
+                process.send_signal(signal.SIGABRT)
+        psutil.wait_procs(kernels, timeout=2)
         return self.log.read_text(errors="replace")[-20_000:]
 
 
@@ -147,23 +149,34 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
         f"--ServerApp.shutdown_no_activity_timeout={ABANDONED_SECONDS}",
         f"--MappingKernelManager.cull_idle_timeout={ABANDONED_SECONDS}",
     ]
+    kernel = home / "data" / "kernels" / forked_kernels.NAME / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(forked_kernels.spec())
     log = home / "lab.log"
+    environment = (
+        os.environ
+        | {name: str(home / folder) for name, folder in folders.items()}
+        | {"PYTHONFAULTHANDLER": "1", forked_kernels.ADDRESS: str(home / "kernels")}
+    )
     with log.open("w") as out:
-        process = subprocess.Popen(
-            command,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=os.environ
-            | {name: str(home / folder) for name, folder in folders.items()}
-            | {"PYTHONFAULTHANDLER": "1"},
-            cwd=root,
-            start_new_session=True,  # its own process group: kernels end with it
+        forking, process = (
+            subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=root,
+                start_new_session=True,  # its own process group: kernels end with it
+            )
+            for command in ([sys.executable, forked_kernels.__file__], command)
         )
-    server = Server(f"http://127.0.0.1:{port}", token, root, process.pid, log)
+    server = Server(f"http://127.0.0.1:{port}", token, root, (process.pid, forking.pid), log)
     try:
         _wait_until_up(server, process, log)
         yield server
     finally:
+        forking.kill()
+        forking.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -278,9 +291,10 @@ class Lab:
 
     def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB, afresh: bool = False) -> None:
         """Write a notebook of these code cells, open it and run it."""
+        kernel = forked_kernels.NAME
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+            metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
         )
         nbformat.write(notebook, self.server.root / name)
         self.open(name, app, afresh=afresh)

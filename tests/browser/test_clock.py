@@ -54,13 +54,8 @@ def test_step_times_follow_the_clock(lab: Lab) -> None:
     expect(header).to_contain_text("5, timed on the device")
     expect(first).to_have_attribute("aria-label", by_device[0])
     assert bars(root) == by_device
+    lab.use_theme(dark=True)
+    expect(choice).to_be_visible()
+    lab.shot("clock-dark", root)
+    lab.use_theme(dark=False)
     lab.expect_no_errors()
-
-
-def test_dark_theme(dark_lab: Lab) -> None:
-    dark_lab.open_code(CELL.format(path=str(shared_trace("hta/ns_resolution_trace"))))
-    root = dark_lab.page.locator(".hta").first
-    expect(dark_lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    expect(root.get_by_label("What times the iterations")).to_be_visible()
-    dark_lab.expect_no_errors()
-    dark_lab.shot("clock-dark", root)

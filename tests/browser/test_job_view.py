@@ -2,6 +2,8 @@
 
 import ast
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,14 @@ SLOW = {8: 5, 64: 41, 1024: 700}
 SIZES = (8, 64, 1024) if os.environ.get("HTA_WIDGETS_SHOTS") else (8, 64)
 
 
-def show(lab: Lab, folder: Path, ranks: int) -> Locator:
-    job = write_job(folder / f"job{ranks}", ranks, SLOW[ranks])
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A job of so many ranks, which is read once."""
+    folder = tmp_path_factory.mktemp("jobs")
+    return cache(lambda ranks: write_job(folder / f"job{ranks}", ranks, SLOW[ranks]))
+
+
+def show(lab: Lab, job: Path) -> Locator:
     lab.open_code(VIEW.format(path=str(job)), name="job.ipynb")
     view = lab.page.locator(".hta-job")
     expect(view).to_be_visible(timeout=60_000)
@@ -40,8 +48,8 @@ def show(lab: Lab, folder: Path, ranks: int) -> Locator:
 
 
 @pytest.mark.parametrize("ranks", SIZES)
-def test_it_names_the_slow_rank(lab: Lab, tmp_path: Path, ranks: int) -> None:
-    view, slow = show(lab, tmp_path, ranks), SLOW[ranks]
+def test_it_names_the_slow_rank(lab: Lab, jobs: Callable[[int], Path], ranks: int) -> None:
+    view, slow = show(lab, jobs(ranks)), SLOW[ranks]
     lab.page.set_viewport_size({"width": 1440, "height": 1500})
     try:
         expect(view.locator(".hta-job-sentence")).to_contain_text(f"Same kernels slower: rank {slow}.")
@@ -57,7 +65,7 @@ def test_it_names_the_slow_rank(lab: Lab, tmp_path: Path, ranks: int) -> None:
         for dark in (False, True):
             lab.use_theme(dark=dark)
             lab.shot(f"job-{ranks}-{'dark' if dark else 'light'}", view)
-            assert not serious_violations(view)
+            assert not serious_violations(view, colours=dark)
         lab.use_theme(dark=False)
         lab.expect_no_errors()
     finally:
@@ -80,8 +88,8 @@ def test_alone_it_has_the_headline_the_bar_and_advice(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_brushes_select_ranks_and_iterations(lab: Lab, tmp_path: Path) -> None:
-    view = show(lab, tmp_path, 8)
+def test_brushes_select_ranks_and_iterations(lab: Lab, jobs: Callable[[int], Path]) -> None:
+    view = show(lab, jobs(8))
     time = view.get_by_role("region", name="Rank by iteration")
     time.locator('[data-at="2 1"]').click()
     lab.expect_kernel("(view.ranks, view.iterations)", ((2,), (1,)))
@@ -105,9 +113,8 @@ def test_brushes_select_ranks_and_iterations(lab: Lab, tmp_path: Path) -> None:
     lab.expect_no_errors()
 
 
-def test_from_the_culprit_to_the_timeline_and_back(lab: Lab, tmp_path: Path) -> None:
-    job = write_job(tmp_path / "job", 8, SLOW[8])
-    lab.open_code(EXPLORER.format(path=str(job)), name="job_panel.ipynb")
+def test_from_the_culprit_to_the_timeline_and_back(lab: Lab, jobs: Callable[[int], Path]) -> None:
+    lab.open_code(EXPLORER.format(path=str(jobs(8))), name="job_panel.ipynb")
     explorer = lab.page.locator(".hta-explorer")
     expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
     expect(lab.page.locator(".hta-job")).to_have_count(0)  # computed once it is opened

@@ -5,7 +5,6 @@ HTA_WIDGETS_LOAD_SECONDS and HTA_WIDGETS_LOAD_CYCLES make it longer; `--junitxml
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Playwright, WebSocketRoute, expect
@@ -24,7 +23,7 @@ def part(kind):
 explorer
 """
 
-SECONDS = int(os.environ.get("HTA_WIDGETS_LOAD_SECONDS", "5"))
+SECONDS = int(os.environ.get("HTA_WIDGETS_LOAD_SECONDS", "3"))
 CYCLES = int(os.environ.get("HTA_WIDGETS_LOAD_CYCLES", "10"))
 
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
@@ -167,9 +166,9 @@ def test_reload_while_an_answer_is_computed(lab: Lab) -> None:
 class Wire:
     """The page's connection to its kernel, which can be cut and repeats what it carries."""
 
-    def __init__(self, page: Page, *, copies: int) -> None:
+    def __init__(self, page: Page) -> None:
         self._open: list[WebSocketRoute] = []
-        self._copies = copies
+        self.copies = 1
         self.repeated = 0
         page.route_web_socket("**/channels*", self._carry)
 
@@ -181,7 +180,7 @@ class Wire:
 
     def _pass(self, to: WebSocketRoute, message: str | bytes) -> None:
         raw = message if isinstance(message, bytes) else message.encode()
-        copies = self._copies if b'"comm_msg"' in raw else 1
+        copies = self.copies if b'"comm_msg"' in raw else 1
         self.repeated += copies - 1
         for _ in range(copies):
             to.send(message)
@@ -191,15 +190,16 @@ class Wire:
             self._open.pop().close(code=1011)
 
 
-@pytest.fixture
-def wired(playwright: Playwright, lab: Lab) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def wired(playwright: Playwright, lab: Lab) -> Iterator[tuple[Lab, Wire]]:
     """A page of its own on the same server, whose connection the test holds."""
     with chromium_page(playwright) as page:
-        yield lambda copies: (Lab(lab.server, page), Wire(page, copies=copies))
+        yield Lab(lab.server, page), Wire(page)
 
 
-def test_messages_that_come_twice(wired: Any) -> None:
-    lab, wire = wired(2)
+def test_messages_that_come_twice(wired: tuple[Lab, Wire]) -> None:
+    lab, wire = wired
+    wire.copies = 2
     show(lab, name="twice.ipynb")
     for number in (1, 2, 3):
         rank(lab.page, number).click()
@@ -209,9 +209,10 @@ def test_messages_that_come_twice(wired: Any) -> None:
     assert wire.repeated > 20
 
 
-def test_a_connection_lost_while_an_answer_is_computed(wired: Any) -> None:
+def test_a_connection_lost_while_an_answer_is_computed(wired: tuple[Lab, Wire]) -> None:
     """JupyterLab connects again by itself; what came meanwhile is shown, and the next selection arrives."""
-    lab, wire = wired(1)
+    lab, wire = wired
+    wire.copies = 1
     show(lab, HELD, name="lost.ipynb")
     lab.kernel("held.clear()")
     rank(lab.page, 1).click()

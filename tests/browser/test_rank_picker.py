@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,8 +26,14 @@ PATIENCE = 400_000  # ms: a thousand ranks that were never read, on a busy machi
 SIZES = (8, 64, 1024) if os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
 
 
-def show(lab: Lab, folder: Path, ranks: int) -> Locator:
-    job = write_job(folder / f"job{ranks}", ranks, SLOW[ranks])
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A job of so many ranks, which is read once."""
+    folder = tmp_path_factory.mktemp("jobs")
+    return cache(lambda ranks: write_job(folder / f"job{ranks}", ranks, SLOW[ranks]))
+
+
+def show(lab: Lab, job: Path) -> Locator:
     lab.open_code(EXPLORER.format(path=str(job)), name="picker.ipynb")
     explorer = lab.page.locator(".hta-explorer")
     expect(explorer.locator(TIMELINE)).to_be_visible(timeout=PATIENCE)
@@ -35,8 +43,8 @@ def show(lab: Lab, folder: Path, ranks: int) -> Locator:
 
 
 @pytest.mark.parametrize("ranks", SIZES)
-def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int) -> None:
-    picker, slow = show(lab, tmp_path, ranks), SLOW[ranks]
+def test_the_slow_rank_is_marked_and_found(lab: Lab, jobs: Callable[[int], Path], ranks: int) -> None:
+    picker, slow = show(lab, jobs(ranks)), SLOW[ranks]
     buttons = picker.locator(".hta-rank-grid button")
     expect(buttons).to_have_count(ranks)
     place = 0 if ranks > 12 else slow
@@ -54,7 +62,7 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int)
                 expect(picker.get_by_role("radiogroup", name="Sort by")).to_be_visible()
                 expect(picker.get_by_text("Looking for groups")).to_have_count(0, timeout=60_000)
                 lab.shot(f"picker-{ranks}-order-{'dark' if dark else 'light'}")
-                assert not serious_violations(picker)
+                assert not serious_violations(picker, colours=dark)
                 lab.page.keyboard.press("Escape")
             if ranks > 48:
                 strips = explorer.locator('.hta-panel[data-kind="temporal_breakdown"]')
@@ -70,8 +78,8 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int)
         lab.page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, tmp_path: Path) -> None:
-    picker = show(lab, tmp_path, 128)
+def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, jobs: Callable[[int], Path]) -> None:
+    picker = show(lab, jobs(128))
     buttons = picker.locator(".hta-rank-grid button")
     order = picker.get_by_role("button", name="Order")
     order.focus()
@@ -102,8 +110,8 @@ def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, tmp_path: Path) -> None:
     lab.expect_no_errors()
 
 
-def test_the_timeline_opens_on_some_ranks_and_others_are_added(lab: Lab, tmp_path: Path) -> None:
-    show(lab, tmp_path, 128)
+def test_the_timeline_opens_on_some_ranks_and_others_are_added(lab: Lab, jobs: Callable[[int], Path]) -> None:
+    show(lab, jobs(128))
     bar = lab.page.locator(".hta-timeline-bar")
     menu = bar.get_by_role("button", name=re.compile("of 128 ranks$"))
     expect(menu).to_have_text("3 of 128 ranks")

@@ -29,7 +29,7 @@ def test_a_click_on_a_step_selects_its_time(lab: Lab) -> None:
     for dark in (False, True):
         lab.use_theme(dark=dark)
         lab.shot(f"serving-{'dark' if dark else 'light'}", panel)
-        assert not serious_violations(panel)
+        assert not serious_violations(panel, colours=dark)
     lab.use_theme(dark=False)
     start, until = literal_eval(lab.kernel(STEP))
     chosen = panel.locator(".hta-bar-row[aria-label^='iteration 4:']")

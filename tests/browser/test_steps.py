@@ -76,7 +76,7 @@ def test_two_clicks_say_which_step_which_rank_and_why(day: Lab, root: Locator) -
     for dark in (False, True):
         day.use_theme(dark=dark)
         day.shot(f"steps-{'dark' if dark else 'light'}", panel)
-        assert not serious_violations(panel)
+        assert not serious_violations(panel, colours=dark)
     day.use_theme(dark=False)
     panel.get_by_role("button", name="Select them").click()
     day.expect_kernel("(explorer.selection.ranks, explorer.selection.iterations)", ((0, 2), (10,)))
