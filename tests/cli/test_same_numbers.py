@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
+from hta_widgets.cli.opening import kept_open
 from hta_widgets.errors import MissingDataError
 from tests.cli.conftest import Run
+from tests.support import crossed
 
 DDP = examples.path("ddp_4ranks")
 PART = {"ranks": (0, 2), "iterations": (10, 11), "window": (2_000_000, 30_000_000)}
@@ -39,6 +42,13 @@ def explorers(ddp: Trace) -> dict[str, TraceExplorer]:
     }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def opened_once() -> Iterator[None]:
+    """All commands look at the same trace; the API at another."""
+    with kept_open(1):
+        yield
+
+
 def plain(frame: pd.DataFrame) -> list[list[Any]]:
     """A frame's rows as Python values, absent ones None: read cell by cell, unlike what is tested."""
     columns = []
@@ -54,8 +64,7 @@ def plain(frame: pd.DataFrame) -> list[list[Any]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-@pytest.mark.parametrize("part", ARGUMENTS)
-@pytest.mark.parametrize("kind", analysis.ANALYSES)
+@pytest.mark.parametrize(("kind", "part"), crossed(analysis.ANALYSES, ARGUMENTS))
 def test_api_command_line_and_explorer_agree(
     ddp: Trace, explorers: dict[str, TraceExplorer], run: Run, kind: str, part: str
 ) -> None:

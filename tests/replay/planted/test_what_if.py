@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +17,7 @@ from tests.replay.planted.cases import CASES
 from tests.replay.planted.jobs import JOBS
 from tests.replay.planted.recording import Truth
 from tests.replay.planted.recordings import NAMES, recording
+from tests.support import EVERY_CASE
 
 Opened = Callable[[str], Trace]
 
@@ -97,18 +97,18 @@ def test_the_replay_foresees_what_a_changed_program_does(name: str, opened: Open
 
 
 def asked(name: str) -> list[str]:
-    """Of the changes half for a job recorded in the plain way, so that each is asked of five jobs or more,
-    and a fifth for the other ways; those with a known limit always. HTA_WIDGETS_EVERY_CASE asks for all.
+    """Of the changes a fourth for a job recorded in the plain way, so that each is asked of two jobs or more,
+    and a tenth for the other ways; those with a known limit always. HTA_WIDGETS_EVERY_CASE asks for all.
     """
-    share = 1 if os.environ.get("HTA_WIDGETS_EVERY_CASE") else 2 if name in JOBS else 5
+    share = 1 if EVERY_CASE else 4 if name in JOBS else 10
     turn = NAMES.index(name)
     known = LIMITS.get(name, {})
     return [case for at, case in enumerate(CASES) if (at + turn) % share == 0 or case in known]
 
 
-def test_each_change_is_asked_of_five_jobs() -> None:
+def test_each_change_is_asked_of_two_jobs() -> None:
     times = Counter(case for name in JOBS for case in asked(name))
-    assert times.keys() == CASES.keys() and min(times.values()) >= 5
+    assert times.keys() == CASES.keys() and min(times.values()) >= 2
 
 
 def _steps(frame: pd.DataFrame, column: str) -> dict[int, int]:
