@@ -79,3 +79,14 @@ GPU_TRACES = [
     "tracelens/mi300/resnet_act_checkpoint.json.gz",
     "tracelens/torch_compile_triton",
 ]
+
+# One of each kind of them: several ranks, synchronisation, AMD, MTIA, serving, without launches, compiled.
+UNLIKE_GPU_TRACES = [
+    "hta/trace_filter",
+    "hta/critical_path/cuda_event_sync",
+    "hta/amd_trace",
+    "hta/mtia_inference_trace",
+    "tracelens/inference/sglang_decode",
+    "tracelens/mi210/gpu_only_trace",
+    "tracelens/torch_compile_triton",
+]

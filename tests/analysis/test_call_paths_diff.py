@@ -21,7 +21,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace import Scope, Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
-from tests.support import EVERY_CASE, GPU_TRACES, shared_trace
+from tests.support import EVERY_CASE, GPU_TRACES, UNLIKE_GPU_TRACES, shared_trace
 
 BY = ("kernel", "op", "call_path", "module", "phase", "collective")
 COVER_ALL = ("kernel", "op", "call_path", "phase")
@@ -121,7 +121,7 @@ def assert_sums(runs, by):
     return frame
 
 
-@pytest.mark.parametrize("name", GPU_TRACES if EVERY_CASE else GPU_TRACES[::3])
+@pytest.mark.parametrize("name", GPU_TRACES if EVERY_CASE else UNLIKE_GPU_TRACES)
 def test_every_nanosecond_of_a_real_trace_is_on_one_line(name):
     trace = Trace.open(shared_trace(name), cache=False)
     for by in (*COVER_ALL, "module"):

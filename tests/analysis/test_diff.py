@@ -112,7 +112,7 @@ def test_equal_runs_take_equally_long():
 
 
 def test_runs_that_differ_by_chance_only_do_not_differ():
-    """Of fifty pairs of one configuration at most one has a line that differs: the level is 99 %."""
+    """Of fifty pairs of one configuration at most one has a line that differs, of twenty none (99 %)."""
     pairs = 50 if EVERY_CASE else 20
     runs = [run(seed=seed, ranks=1, strategy="single", steps=4, drift_permille=5) for seed in range(11)]
     false = Counter()
@@ -121,7 +121,7 @@ def test_runs_that_differ_by_chance_only_do_not_differ():
         false.update(by for by in ("kernel", "op", "call_path") if diff(both, by)["significant"].any())
         false["waterfall"] += bool(step_waterfall(both)["significant"].any())
         false["run_table"] += bool(run_table(both)["significant"].any())
-    assert max(false.values()) <= 1, false
+    assert max(false.values()) <= pairs // 50, false
 
 
 # -- planted changes -------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Every entry of the registry can be computed, summarised and drawn, also where data is missing."""
 
-import os
 from dataclasses import fields
 
 import pytest
@@ -10,12 +9,11 @@ from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import ANALYSES, kernel_sequences, op_kernels, user_annotations
 from hta_widgets.charts import spec
 from hta_widgets.errors import MissingDataError
-from tests.support import shared_trace
+from tests.support import EVERY_CASE, shared_trace
 
 NOTHING = Scope(window_ns=(10**15, 10**15 + 5))
 
 
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 # One of each kind, the one with most in it first; the others differ from these in what their devices do.
 UNLIKE = ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "continuous_batching"]
 

@@ -94,7 +94,7 @@ rows = st.lists(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=20)
 @given(rows)
 def test_figures_and_panels_show_the_same_sums(drawn: list[tuple[str, int, int]]) -> None:
     frame = pd.DataFrame(drawn, columns=["name", "rank", "dur_ns"])

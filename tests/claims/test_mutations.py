@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from hta_widgets.errors import HtaWidgetsError
 from tests.claims.checking import check_job
 from tests.claims.mutations import MUTATIONS, mutated, slower
 from tests.claims.recordings import EXAMPLES, path_of
-from tests.support import shared_input
+from tests.support import EVERY_CASE, shared_input
 
 # Of large recordings most changes are asked by HTA_WIDGETS_EVERY_CASE only: they take most of the time.
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 SMALL = [
     "single_gpu_dataloader_stall",
     "inference_cuda_graphs",

@@ -5,7 +5,6 @@ A sample is taken by default; `HTA_WIDGETS_EVERY_CASE=1` breaks all recordings i
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import cache
 from itertools import product
@@ -21,10 +20,9 @@ from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from tests.evidence.test_recordings import check_vetoes
-from tests.support import shared_trace
+from tests.support import EVERY_CASE, shared_trace
 from tests.trace.test_mutated_records import AMOUNTS, EVERY_RECORDING, KINDS, broken, table_of
 
-EVERY_CASE = os.environ.get("HTA_WIDGETS_EVERY_CASE") == "1"
 SAMPLE = ["hta/ns_resolution_trace", "hta/nccl_parser_config"]
 RECORDINGS = EVERY_RECORDING if EVERY_CASE else SAMPLE
 SOME = AMOUNTS if EVERY_CASE else ("1 %", "10 %", "a step")

@@ -27,14 +27,13 @@ from hta_widgets.trace.model import Trace
 from tests.claims.recordings import EXAMPLES, SHARED, path_of
 from tests.evidence.command import Answer, ask, filled
 from tests.evidence.quantities import strangers, strangers_of_page
-from tests.support import ROOT, SHARED_TRACES
+from tests.support import EVERY_CASE, ROOT, SHARED_TRACES
 from tests.verdicts.recordings import RECORDINGS
 
 SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 NO_TRACE = 3
 FOLDERS = [f"traces/{name}" for name in RECORDINGS if (SHARED_TRACES / name).is_dir()]
 EVERY = [*EXAMPLES, *SHARED, *FOLDERS]
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 SAMPLE = [
     *EXAMPLES[:2],
     *random.Random(43).sample(EVERY[len(EXAMPLES) :], min(7, len(EVERY) - len(EXAMPLES))),

@@ -6,13 +6,11 @@ every job.
 
 from __future__ import annotations
 
-import os
-
 from tests.parity.cases import SEQUENCES
 from tests.parity.deviations import DEVIATIONS
 from tests.parity.observe import QUESTIONS
+from tests.support import EVERY_CASE
 
-EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
 # Asked everything, with their copies: a recording of HTA's own, and one by PyTorch of today.
 FULL = ("alexnet", "h100_bert")
 PART = 4

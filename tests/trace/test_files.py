@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import sqlite3
 import tarfile
@@ -19,7 +18,7 @@ from hta_widgets import analysis
 from hta_widgets.cli.run import main
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace import Trace
-from tests.support import shared_input
+from tests.support import EVERY_CASE, shared_input
 from tests.trace.helpers import kernel, slice_, write
 from tests.trace.layouts import CONVENTIONS, Layout, document, events, layouts, strays
 
@@ -134,7 +133,7 @@ def test_layouts_of_frameworks(tmp_path: Path, number: int) -> None:
 
 # a thousand layouts with HTA_WIDGETS_EVERY_CASE, else three hundred
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10 if os.environ.get("HTA_WIDGETS_EVERY_CASE") else 3))
+@pytest.mark.parametrize("part", range(10 if EVERY_CASE else 3))
 def test_hundreds_of_layouts(tmp_path: Path, part: int) -> None:
     for number, layout in enumerate(layouts(100, seed=2 + part)):
         judged(tmp_path / str(number), layout)

@@ -4,7 +4,6 @@ Each recording is broken in each way in each amount, with known truth. The sampl
 `HTA_WIDGETS_EVERY_CASE=1` takes all recordings and more seeds, and prints the table.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,10 +17,9 @@ from hta_widgets.trace import RankTrace
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.cache import load
 from hta_widgets.trace.reader.table import EventTable
-from tests.support import SHARED_TRACES, shared_trace
+from tests.support import EVERY_CASE, SHARED_TRACES, shared_trace
 
-EVERY = os.environ.get("HTA_WIDGETS_EVERY_CASE") == "1"
-SEEDS = 3 if EVERY else 1
+SEEDS = 3 if EVERY_CASE else 1
 RECORDINGS = [
     "hta/ns_resolution_trace",
     "hta/trace_diff/control",
@@ -150,7 +148,7 @@ def test_claims_keep_their_value_or_are_withheld(capsys: pytest.CaptureFixture[s
     if not SHARED_TRACES.exists():
         pytest.skip("real traces not found: set HTA_WIDGETS_TRACES to the folder that holds them")
     rows: list[tuple[str, str, str, int, int, int, float]] = []
-    for name, kind, amount, seed in runs(EVERY_RECORDING if EVERY else RECORDINGS):
+    for name, kind, amount, seed in runs(EVERY_RECORDING if EVERY_CASE else RECORDINGS):
         truth = RankTrace(RankEvents.of(table_of(name)), 0)
         mutated = broken(table_of(name), truth, kind, amount, seed)
         if mutated is None:
@@ -160,7 +158,7 @@ def test_claims_keep_their_value_or_are_withheld(capsys: pytest.CaptureFixture[s
         off = differences(rank, truth, kept) if kept else [0.0]
         rows.append((kind, amount, name, seed, len(kept), len(whole_steps(truth)), max(off)))
     wrong = [row for row in rows if row[-1] > 1]
-    if EVERY:
+    if EVERY_CASE:
         with capsys.disabled():
             sys.stdout.write("\n".join(map(str, [*rows, "wrong:", *wrong, len(wrong), len(rows)])) + "\n")
     assert sum(row[4] == 0 for row in rows) < 0.6 * len(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import pairwise
 from math import inf
@@ -18,6 +17,7 @@ from tests.replay.planted.jobs import JOBS
 from tests.replay.planted.machine import run
 from tests.replay.planted.recording import Recording
 from tests.replay.planted.recordings import NAMES, recording
+from tests.support import EVERY_CASE
 
 LOADER = "enumerate(DataLoader)*"
 FASTER: dict[str, Change] = {
@@ -113,7 +113,7 @@ def test_streams_and_threads_do_one_thing_at_a_time(job: str) -> None:
         assert all(before[1] <= after[0] for before, after in pairwise(lane))
 
 
-@pytest.mark.parametrize("job", [*JOBS][:: 1 if os.environ.get("HTA_WIDGETS_EVERY_CASE") else 4])
+@pytest.mark.parametrize("job", [*JOBS][:: 1 if EVERY_CASE else 4])
 def test_what_is_faster_never_takes_longer(job: str) -> None:
     """On the simulated machine; nor does more of it, nor two such changes together."""
     program = JOBS[job]()

@@ -5,7 +5,6 @@ A sample runs by default; `HTA_WIDGETS_EVERY_CASE=1` takes 200 and prints how of
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections import Counter
@@ -19,12 +18,12 @@ from hta_widgets.analysis import overview
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import event, job
 from tests.loops.program import Loop, simulated, truth, write
+from tests.support import EVERY_CASE
 from tests.verdicts.planted import rank_programs
 from tests.verdicts.planted.host_program import US, Program
 from tests.verdicts.planted.rank_programs import AllReduce, Compute, Idle, Play, Step
 
-EVERY = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
-COUNT = 200 if EVERY else 40
+COUNT = 200 if EVERY_CASE else 40
 LEAST_LEADING = 0.95
 STEPS = range(1, 8)
 
@@ -289,7 +288,7 @@ def test_the_planted_cause_leads(tmp_path: Path, capsys: pytest.CaptureFixture[s
             false.append((seed, name, found))
         else:
             missed.append((seed, name))
-    if EVERY:
+    if EVERY_CASE:
         with capsys.disabled():
             sys.stdout.write(f"\n{leads.total()} of {COUNT} lead: {dict(leads)}; {missed=} {false=}\n")
     assert not false
