@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -13,7 +14,7 @@ from importlib import import_module
 from hta_widgets.cli.arguments import parse
 from hta_widgets.cli.exits import Exit, OutputError, code_of
 from hta_widgets.cli.output import ClosedOutput, to_stdout
-from hta_widgets.cli.terminal import printable
+from hta_widgets.cli.terminal import printable, what_encodings_lack
 from hta_widgets.errors import HtaWidgetsError
 
 
@@ -22,9 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # closed by the caller (`>&-`): Python has None there
     sys.stdout = sys.stdout or ClosedOutput()
     sys.stderr = sys.stderr or io.StringIO()
+    codecs.register_error("hta_widgets", what_encodings_lack)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows \xb5s and does not fail
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="hta_widgets")
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
         code = _run(argv)

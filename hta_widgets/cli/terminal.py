@@ -23,6 +23,14 @@ def printable(text: str) -> str:
     return visible(text)
 
 
+def what_encodings_lack(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that an output cannot show: a hyphen for a minus, escapes for others."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].replace("\N{MINUS SIGN}", "-")
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether the stream is a terminal."""
     return stream.isatty()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,15 @@ def test_ascii_output_does_not_fail() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, env=environment, check=True)
     assert done.stdout.isascii()
+
+
+def test_a_terminal_without_a_minus_sign_shows_a_hyphen() -> None:
+    """That of Windows in Europe and America has a micro sign and no minus sign."""
+    command = [sys.executable, "-m", "hta_widgets", "what-if", str(DDP), "--edit", "kernels(2.0)"]
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)
+    out = done.stdout.decode("cp1252")
+    assert re.search(r"\(-\d[\d.]* %\)", out) and "\\u2212" not in out
 
 
 def test_help_comes_at_once() -> None:
