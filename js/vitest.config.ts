@@ -18,7 +18,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   test: {
     environment: "jsdom",
-    // A page for each worker instead of each file takes a quarter of the time; modules that a file replaces it shares
+    // A page for each worker instead of each file takes a third of the time; modules that a file replaces it shares
     // with no other.
     projects: [
       { extends: true, test: { name: "one page", isolate: false, include: TESTS, exclude: REPLACING } },

@@ -25,9 +25,10 @@ def open_viewer(lab: Lab, runs: str = EXAMPLES, timelines: int = 2) -> Locator:
 
 def tall_shot(lab: Lab, name: str) -> None:
     """A picture of the whole viewer: the notebook's own scrolling would cut it."""
-    size = lab.page.viewport_size
-    if not size or "HTA_WIDGETS_SHOTS" not in os.environ:
+    if "HTA_WIDGETS_SHOTS" not in os.environ:
         return
+    size = lab.page.viewport_size
+    assert size
     lab.page.set_viewport_size({"width": size["width"], "height": 2600})
     lab.page.wait_for_timeout(500)
     lab.shot(name, lab.page.locator(".hta-diff"))

@@ -85,7 +85,7 @@ def _become_kernel(line: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # from here on whoever asked says nothing: a signal comes when it ends, and ends this process (on Linux)
+    # from here on the process that asked is silent: a signal comes when it ends, and ends this one (on Linux)
     fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
 

@@ -115,8 +115,8 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
     its window), and is usual. Its time is that of all ranks together. With four complete steps or more, a
     step is unusual if it differs from the median of the steps of its kind (of a server: same phase and batch
     size) by more than a tenth and by more than three standard deviations (1.4826 median absolute deviations
-    each): the rule of `step_times`, in both directions. Unusual steps before the first usual one are
-    warm-up, the others outliers.
+    each): as in `step_times`, but in both directions and whatever the number of tokens. Unusual steps before
+    the first usual one are warm-up, the others outliers.
 
     The clock is that of the runs' iterations (`RankTrace.iteration_clock`). Runs that differ in it are timed
     on the device, from the first work of each step to that of the next, so that waiting for the host counts
