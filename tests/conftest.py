@@ -15,6 +15,9 @@ import threading
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+from tests.support import tried
 
 END_SECONDS = 120.0
 WORKER_END_SECONDS = 5.0  # after 10 s pytest-xdist kills a worker, and nobody sees its stacks
@@ -30,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["HTA_WIDGETS_CACHE"] = directory
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
     config.stash[_stderr] = os.dup(2)  # what a test prints is caught, but not here
+
+
+# Of properties that do not say how many random cases are tried.
+settings.register_profile("usual", max_examples=tried(100))
+settings.load_profile("usual")
 
 
 def pytest_collection_finish() -> None:

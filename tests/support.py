@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hta_widgets import examples
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Real traces are too large and not ours to commit. They lie beside the checkout, or where the variable says.
@@ -27,6 +29,11 @@ def crossed(*axes: Collection[Any]) -> list[tuple[Any, ...]]:
         return list(product(*axes))
     columns = [[*axis] for axis in axes]
     return [tuple(column[case % len(column)] for column in columns) for case in range(max(map(len, columns)))]
+
+
+def tried(count: int) -> int:
+    """How many random cases of a property are tried: by default a quarter of these."""
+    return count if EVERY_CASE else -(-count // 4)
 
 
 def shared_trace(name: str) -> Path:
@@ -90,3 +97,17 @@ UNLIKE_GPU_TRACES = [
     "tracelens/mi210/gpu_only_trace",
     "tracelens/torch_compile_triton",
 ]
+SOME_GPU_TRACES = GPU_TRACES if EVERY_CASE else UNLIKE_GPU_TRACES
+
+# One of each kind of the bundled examples: a late rank, shards, a slow loader, graphs, a server, a real GPU.
+UNLIKE_EXAMPLES = [
+    "ddp_4ranks",
+    "gpt2_fsdp_full_shard",
+    "single_gpu_dataloader_stall",
+    "inference_cuda_graphs",
+    "continuous_batching",
+    "h100_gpt2",
+]
+SOME_EXAMPLES = examples.names() if EVERY_CASE else UNLIKE_EXAMPLES
+# Of those that are simulated: without the one of four ranks, which takes longest.
+SIMULATED = [name for name in examples.names(recorded=False) if EVERY_CASE or name in UNLIKE_EXAMPLES[1:]]

@@ -1,7 +1,9 @@
 """What a sentence counts agrees with its number: nouns and verbs, for none, one and two of each."""
 
 import re
+from contextlib import suppress
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from hta_widgets.analysis.compare.waterfall import STEP
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
-from tests.support import shared_trace
+from tests.support import EVERY_CASE, shared_trace
 
 NOUNS = {
     "bucket": "buckets", "call": "calls", "cause": "causes", "collective": "collectives",
@@ -81,9 +83,15 @@ def test_counted(number, expected):
     )
 
 
+def answers(analysis, traces):
+    for trace in traces:
+        with suppress(MissingDataError):
+            yield analysis.function(trace)
+
+
 @cache
 def frames():
-    """The answers of all analyses on jobs of different kinds: (kind, frame)."""
+    """Answers of all analyses on jobs of different kinds, by default two of each: (kind, frame)."""
     traces = [examples.load(name) for name in ("ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs")]
     recorded = (
         "hta/cupti_profiler",
@@ -94,11 +102,8 @@ def frames():
     traces.append(Trace.open(example_path(example_of("pipeline"))))
     found = []
     for kind, analysis in ANALYSES.items():
-        for trace in traces:
-            try:
-                found.append((kind, analysis.function(trace)))
-            except MissingDataError:
-                continue
+        own = answers(analysis, traces)
+        found += [(kind, frame) for frame in (own if EVERY_CASE else islice(own, 2))]
     assert {kind for kind, _ in found} == {*ANALYSES}
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,14 @@ from tests.support import EVERY_CASE
 
 SPLIT = [kind for kind, entry in ANALYSES.items() if entry.splits()]
 JOBS = ["ddp_4ranks", "gpt2_fsdp_full_shard", "host only"]
+ASKED = [("ddp_4ranks", "host only"), ("gpt2_fsdp_full_shard", "host only")]  # in turn
 KEPT = [kind for kind, entry in ANALYSES.items() if hasattr(entry.function, "splits")]
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which a job of which much is asked is read once."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +47,23 @@ def job(tmp_path: Path) -> Path:
     return write_job(tmp_path / "job", 4, slow=2)
 
 
-@pytest.fixture
-def host_only(job: Path) -> Path:
+def without_kernels(job: Path) -> Path:
     """A job of which one rank recorded no device."""
     file = job / "rank1.json"
     content = json.loads(file.read_text())
     content["traceEvents"] = [event for event in content["traceEvents"] if event["cat"] != "kernel"]
     file.write_text(json.dumps(content))
     return job
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+    """Those of which each analysis is asked, opened without a cache."""
+    host_only = without_kernels(write_job(tmp_path_factory.mktemp("host_only") / "job", 3, slow=2))
+    return {
+        name: Trace.open(host_only if name == "host only" else examples.path(name), cache=False)
+        for name in JOBS
+    }
 
 
 def answer(trace: Trace, kind: str, scope: Scope | None = None, **options: Any) -> Any:
@@ -70,7 +87,9 @@ def without_keeping(monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Any]) -> 
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_what_is_read_back_is_the_answer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_back_is_the_answer(kind: str, columns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(columns))
+    shutil.rmtree(columns / "answers", ignore_errors=True)
     trace = Trace.open(examples.path("gpt2_ddp"))
     steps = tuple(sorted(trace.iterations["iteration"].unique().tolist())[1:3])
     read: list[Path] = []
@@ -88,10 +107,12 @@ def test_what_is_read_back_is_the_answer(kind: str, monkeypatch: pytest.MonkeyPa
             assert read and all(file.exists() for file in read)  # so it was kept, and read
 
 
-@pytest.mark.parametrize("kind", SPLIT)
-@pytest.mark.parametrize("which", JOBS)
-def test_ranks_stacked_are_the_answer_about_all(kind: str, which: str, host_only: Path) -> None:
-    trace = Trace.open(host_only if which == "host only" else examples.path(which), cache=False)
+@pytest.mark.parametrize(
+    ("which", "kind"),
+    [(which, kind) for turn, kind in enumerate(SPLIT) for which in (JOBS if EVERY_CASE else ASKED[turn % 2])],
+)
+def test_ranks_stacked_are_the_answer_about_all(which: str, kind: str, jobs: dict[str, Trace]) -> None:
+    trace = jobs[which]
     function = ANALYSES[kind].function
     start, end = trace.extent_ns
     scopes = (
@@ -147,9 +168,11 @@ def test_what_findings_save_together_is_kept(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_of_a_job_larger_than_memory_each_rank_is_read_once(
-    job: Path, host_only: Path, monkeypatch: pytest.MonkeyPatch
+    job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = {kind: answer(Trace.open(job, cache=False), kind) for kind in SPLIT}
+    without_kernels(job)
+    whole = Trace.open(job, cache=False)
+    expected = {kind: answer(whole, kind) for kind in SPLIT}
     limit = Trace.open(job).rank(0).events.header.nbytes
     for attempt in ("first", "again"):
         trace = Trace.open(job, memory_limit=limit)
@@ -166,8 +189,7 @@ def test_of_a_job_larger_than_memory_each_rank_is_read_once(
     assert_same(some, expected["temporal_breakdown"].query("rank >= 2").reset_index(drop=True))
     assert all(fewer.rank(rank).events._table is None for rank in fewer.ranks)
     for kind in SPLIT:
-        own = answer(Trace.open(job, cache=False), kind, Scope(ranks=(2, 3)))
-        assert_same(answer(fewer, kind, Scope(ranks=(2, 3))), own)
+        assert_same(answer(fewer, kind, Scope(ranks=(2, 3))), answer(whole, kind, Scope(ranks=(2, 3))))
 
 
 def has_answer(trace: Trace) -> bool:
@@ -210,7 +232,7 @@ def test_windows_names_and_streams_are_not_kept(job: Path, cache: Path) -> None:
 
 
 def test_damaged_answers_are_computed_again(job: Path, cache: Path) -> None:
-    expected = analysis.overview(Trace.open(job))
+    expected = analysis.stragglers(Trace.open(job))
     files = {file: file.read_bytes() for file in (cache / "answers").glob(f"*{kept.SUFFIX}")}
     for damage in (
         lambda known: b"",
@@ -219,7 +241,7 @@ def test_damaged_answers_are_computed_again(job: Path, cache: Path) -> None:
     ):
         for file, content in files.items():
             file.write_bytes(damage(content))
-        assert_same(analysis.overview(Trace.open(job)), expected)
+        assert_same(analysis.stragglers(Trace.open(job)), expected)
         assert {file: file.read_bytes() for file in files} == files
 
 

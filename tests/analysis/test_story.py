@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,22 +24,20 @@ from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.snapshot import story_picture
-from tests.support import EVERY_CASE, GPU_TRACES, SHARED_TRACES, shared_input, shared_trace
+from tests.analysis.jobs import UNLIKE_JOBS, opened
+from tests.support import EVERY_CASE, shared_input
 from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
-RECORDINGS = SHARED_TRACES.parent / "recordings"
-NAMES = sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()) if RECORDINGS.is_dir() else []
-CASES = RECORDINGS.parent / "cases"
-SMALL = sorted(path.name for path in CASES.iterdir() if path.is_dir()) if CASES.is_dir() else []
+SEVERAL_SAVE = (
+    "ddp_4ranks",
+    "hta/trace_diff/test",
+    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "tracelens/mi300/resnet_act_checkpoint.json.gz",
+)
+
 SAVINGS = ("simulated", "bound")
 TIME = r"\d[\d.]* (?:ns|\u00b5s|ms|s|min)\b"
 TIMES = re.compile(TIME)
-
-
-def opened(name: str) -> Trace:
-    if "/" in name:
-        return Trace.open(shared_trace(name))
-    return examples.load(name)
 
 
 def holds(told: Story) -> None:
@@ -68,23 +66,23 @@ def holds(told: Story) -> None:
     assert ("at most" in told.saved) == at_most
 
 
-@pytest.fixture(scope="module", params=[*examples.names(), *GPU_TRACES])
+@pytest.fixture(scope="module", params=dict.fromkeys([*UNLIKE_JOBS, *SEVERAL_SAVE]))
 def job(request: pytest.FixtureRequest) -> tuple[Trace, pd.DataFrame, Story]:
     """A recording, for all tests before the next one: its findings, and its story."""
-    trace = opened(request.param)
-    return trace, *said_of(trace)
-
-
-def said_of(trace: Trace) -> tuple[pd.DataFrame, Story]:
+    try:
+        trace = opened(request.param)
+    except HtaWidgetsError as error:  # of several recordings in one folder one must be chosen
+        pytest.skip(f"{request.param} is not one job: {error}")
     frame = overview(trace)
-    return frame, story(trace, None, frame)
+    return trace, frame, story(trace, None, frame)
 
 
 def one_number(trace: Trace, frame: pd.DataFrame, told: Story) -> None:
     """A label, its segment, the sentences, the picture and the document give one value for one thing."""
     holds(told)
     rows = frame.set_index("topic")
-    costs = {each["id"]: each["cost"] for each in evidence(trace)["findings"]}
+    of_agents = evidence(trace)["findings"]
+    costs = {each["id"]: each["cost"] for each in of_agents}
     drawn = story_picture(told.as_dict())
     assert drawn is not None and [segment.share for segment in drawn.segments] == [
         part.ns / told.whole_ns for part in told.parts
@@ -110,6 +108,21 @@ def one_number(trace: Trace, frame: pd.DataFrame, told: Story) -> None:
             assert TIMES.findall(told.limits) == numbers
         for found in drawn.findings:
             assert found.number != at + 1 or found.label == advice.label
+    one_order(frame, told, of_agents)
+
+
+def one_order(frame: pd.DataFrame, told: Story, of_agents: list[dict[str, Any]]) -> None:
+    """One change may save most by itself, and another more on top of it: all begin with the same one."""
+    own = [row for row in frame.to_dict("records") if row["section"] == "saves" and not row["part_of"]]
+    first = [row["topic"] for row in own]
+    if len(first) < 2:
+        return
+    assert [each.topic for each in told.advice][: len(own)] == first
+    listed, order = [each["id"] for each in of_agents], list(frame["topic"])
+    assert listed == sorted(listed, key=order.index) and first[0] in listed
+    assert own[0]["title"].lower() in sentence(frame).lower()
+    named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
+    assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
 
 
 def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
@@ -121,9 +134,11 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
     assert not any("longest gap" in text for text in loader.why)
 
 
-def test_the_bar_adds_up_to_the_nanosecond(job, request):
-    trace = job[0]
+def test_every_surface_has_one_number_and_the_bar_adds_up_to_the_nanosecond(job, request):
+    trace, frame, _ = job
     one_number(*job)
+    several = (frame["section"] == "saves") & (frame["part_of"] == "")
+    assert several.sum() > 1 or request.node.callspec.params["job"] not in SEVERAL_SAVE
     begin, end = trace.extent_ns
     parts = [
         Scope(window_ns=(begin + (end - begin) // 3, begin + (end - begin) // 2)),
@@ -133,21 +148,6 @@ def test_the_bar_adds_up_to_the_nanosecond(job, request):
     turn = request.node.callspec.indices["job"] % len(parts)
     for part in parts if EVERY_CASE else parts[turn : turn + 1]:
         holds(story(trace, part))
-
-
-@pytest.mark.parametrize("name", NAMES or ["mlu370"])
-def test_the_bar_of_every_recording_adds_up(name):
-    try:
-        trace = Trace.open(shared_input(f"recordings/{name}"))
-    except HtaWidgetsError as error:  # of several recordings in one folder one must be chosen
-        pytest.skip(f"{Path(name).name} is not one job: {error}")
-    one_number(trace, *said_of(trace))
-
-
-@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("serving", "c09_pftrace")])
-def test_every_surface_of_a_small_input_has_one_number(name):
-    trace = Trace.open(shared_input(f"cases/{name}"))
-    one_number(trace, *said_of(trace))
 
 
 def test_savings_are_those_of_all_changes_made_together(job):
@@ -332,31 +332,6 @@ def test_parts_are_rounded_to_their_total():
 def test_causes_have_short_names():
     causes = [rule for rule in RULES if rule.role == "cause"]
     assert all(rule.label and rule.cause and len(rule.label.split()) <= 4 for rule in causes)
-
-
-SEVERAL_SAVE = (
-    "ddp_4ranks",
-    "hta/trace_diff/test",
-    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-    "tracelens/mi300/resnet_act_checkpoint.json.gz",
-)
-
-
-@pytest.mark.parametrize("name", SEVERAL_SAVE)
-def test_every_surface_has_the_order_of_the_overview(name):
-    """One change may save most by itself, and another more on top of it: all begin with the same one."""
-    trace = opened(name)
-    frame = overview(trace)
-    told, of_agents = story(trace, None, frame), evidence(trace)["findings"]
-    own = [row for row in frame.to_dict("records") if row["section"] == "saves" and not row["part_of"]]
-    first = [row["topic"] for row in own]
-    assert len(first) > 1
-    assert [each.topic for each in told.advice][: len(own)] == first
-    listed, order = [each["id"] for each in of_agents], list(frame["topic"])
-    assert listed == sorted(listed, key=order.index) and first[0] in listed
-    assert own[0]["title"].lower() in sentence(frame).lower()
-    named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
-    assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
 
 
 def test_a_device_is_called_what_it_is() -> None:
