@@ -18,7 +18,7 @@ from hta_widgets.analysis.compare.anchors import anchors
 from hta_widgets.trace import Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 
 sequences = st.integers(1, 6).flatmap(lambda size: st.lists(st.integers(0, size), max_size=40))
 
@@ -49,7 +49,7 @@ def longest_common(first, second):
 
 
 @given(sequences, sequences)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tried(150), deadline=None)
 def test_short_sequences_align_as_long_as_can_be(first, second):
     pairs = assert_pairs(numbers(first), numbers(second))
     assert len(pairs) == longest_common(first, second)

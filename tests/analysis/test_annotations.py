@@ -20,7 +20,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel, launch
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 
 
 def region(name: str, start: int, dur: int, external: int, stream: int = 7):
@@ -211,7 +211,7 @@ def test_device_regions_agree_with_the_launches(name):
 SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=tried(200))
 @given(SPANS, SPANS)
 def test_claims_are_those_of_trying_every_pair(events, regions):
     place, start, dur = np.array(events, np.int64).reshape(-1, 3).T

@@ -13,7 +13,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 from tests.trace.helpers import kernel, write
 
 
@@ -99,7 +99,7 @@ def test_windows_add_up(tmp_path):
     assert rows["gbps"].tolist() == [0.3, 0.2] and rows["event_id"].tolist() == [-1, 0]
 
 
-@settings(max_examples=50)
+@settings(max_examples=tried(50))
 @given(
     st.lists(
         st.tuples(st.integers(0, 50), st.integers(1, 20), st.floats(1e-6, 4e3, allow_subnormal=False)),

@@ -21,7 +21,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace import Scope, Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
-from tests.support import EVERY_CASE, GPU_TRACES, UNLIKE_GPU_TRACES, shared_trace
+from tests.support import EVERY_CASE, SOME_GPU_TRACES, crossed, shared_trace, tried
 
 BY = ("kernel", "op", "call_path", "module", "phase", "collective")
 COVER_ALL = ("kernel", "op", "call_path", "phase")
@@ -81,8 +81,7 @@ def of(frame, run):
 # -- equal runs, exact sums ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("time", ["device", "host"])
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize(("by", "time"), crossed(BY, ("device", "host")))
 def test_equal_runs_do_not_differ(by, time):
     for runs in ({"A": run(), "B": run()}, {"A": run(), "B": run(copy=True)}):
         frame = diff(runs, by, time=time)
@@ -121,9 +120,9 @@ def assert_sums(runs, by):
     return frame
 
 
-@pytest.mark.parametrize("name", GPU_TRACES if EVERY_CASE else UNLIKE_GPU_TRACES)
+@pytest.mark.parametrize("name", SOME_GPU_TRACES)
 def test_every_nanosecond_of_a_real_trace_is_on_one_line(name):
-    trace = Trace.open(shared_trace(name), cache=False)
+    trace = Trace.open(shared_trace(name))
     for by in (*COVER_ALL, "module"):
         try:
             frame = assert_sums({"A": trace, "B": trace}, by)
@@ -138,7 +137,7 @@ def test_every_nanosecond_of_a_real_trace_is_on_one_line(name):
 
 @pytest.mark.parametrize("name", ["hta/cpu_only", "hta/rank_non_gpu"])
 def test_without_device_work_every_nanosecond_of_the_host_is_on_one_line(name):
-    runs = {"A": shared(name), "B": Trace.open(shared_trace(name), cache=False)}
+    runs = {"A": shared(name), "B": Trace.open(shared_trace(name))}
     frames = {by: diff(runs, by) for by in ("op", "call_path", "phase")}
     sums = {by: round(of(frame, "B")["exclusive_ns"].sum()) for by, frame in frames.items()}
     assert len(set(sums.values())) == 1 and sums["op"] > 0
@@ -147,10 +146,16 @@ def test_without_device_work_every_nanosecond_of_the_host_is_on_one_line(name):
         assert set(frame["kernels"]) == {""}
 
 
-@pytest.mark.parametrize("by", COVER_ALL)
-def test_differences_of_real_runs_add_up(by):
-    assert_sums({name: shared(f"hta/trace_diff/{name}") for name in ("control", "test")}, by)
-    assert_sums({gpu: shared(f"tracelens/{gpu}/{QWEN}") for gpu in ("h100", "mi300")}, by)
+TWO_RUNS = (
+    ("hta/trace_diff/control", "hta/trace_diff/test"),
+    (f"tracelens/h100/{BERT}", f"tracelens/mi300/{BERT}"),
+    (f"tracelens/h100/{QWEN}", f"tracelens/mi300/{QWEN}"),
+)
+
+
+@pytest.mark.parametrize(("by", "runs"), crossed(COVER_ALL, TWO_RUNS if EVERY_CASE else TWO_RUNS[:2]))
+def test_differences_of_real_runs_add_up(by, runs):
+    assert_sums({name: shared(name) for name in runs}, by)
 
 
 @pytest.mark.parametrize("by", [*COVER_ALL, "module"])
@@ -164,7 +169,7 @@ def test_differences_of_unlike_setups_add_up(by):
 
 @cache
 def shared(name):
-    return Trace.open(shared_trace(name), cache=False)
+    return Trace.open(shared_trace(name))
 
 
 # -- what a line is --------------------------------------------------------------------------------
@@ -229,7 +234,7 @@ def test_the_same_operator_with_another_kernel_is_one_line(tmp_path):
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tried(25), deadline=None)
 def test_paths_of_random_calls(paths):
     with TemporaryDirectory() as folder:
         rank_trace = job(pathlib.Path(folder), calls(*((path, ["k"]) for path in paths), steps=1)).rank(0)
@@ -356,7 +361,7 @@ places = st.lists(
 
 
 @given(places, places)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tried(15), deadline=None)
 def test_moves_of_random_programs_keep_the_sums(before, after):
     with TemporaryDirectory() as folder:
         work = ([], ["k"])  # so that both runs have device work
@@ -497,7 +502,7 @@ def test_every_line_has_events_of_these_names():
     for by in BY:
         frame = diff(pair(), by)
         lines = frame.loc[frame["count"] > 0, ["kind", "line"]].drop_duplicates()
-        for kind, line in lines.iloc[:5].itertuples(index=False):
+        for kind, line in lines.iloc[: 5 if EVERY_CASE else 2].itertuples(index=False):
             for name, names in event_names(pair(), by, kind, line).items():
                 known = set(run(seed=1).rank(0).names if name == "before" else run(seed=2).rank(0).names)
                 assert set(names) <= known and (names or line == "other"), (by, line)

@@ -10,7 +10,7 @@ from hta_widgets.analysis import COMPARISONS, diff
 from hta_widgets.charts.spec import Stack, Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.errors import MissingDataError, NotComparableError
-from tests.support import shared_trace
+from tests.support import EVERY_CASE, shared_trace
 
 SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
 
@@ -26,7 +26,7 @@ def speaks(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, 4] if EVERY_CASE else [3])
 def test_every_comparison_answers_speaks_and_draws(runs: dict[str, Trace], kind: str, count: int) -> None:
     analysis = COMPARISONS[kind]
     some = dict(list(runs.items())[:count])

@@ -23,8 +23,8 @@ from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel
 from tests.replay.program import queued
-from tests.replay.recordings import RECORDINGS, ranks_of, recorded
-from tests.support import GPU_TRACES, shared_trace
+from tests.replay.recordings import ranks_of, recorded
+from tests.support import EVERY_CASE, SOME_EXAMPLES, SOME_GPU_TRACES, shared_trace, tried
 
 
 def step(end: int, start: int = 0) -> dict:
@@ -547,7 +547,10 @@ def slow_chain(graph, until: int) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+UNLIKE = [*(f"shared:{name}" for name in SOME_GPU_TRACES), *(f"example:{name}" for name in SOME_EXAMPLES)]
+
+
+@pytest.mark.parametrize("name", UNLIKE)
 def test_the_path_of_a_whole_recording_is_what_binds_its_replay(name):
     """The kinds of time that segments do not share out by what the host did then."""
     for rank_trace, graph in ranks_of(recorded(name)):
@@ -619,24 +622,25 @@ def opened(name: str) -> Trace:
     return Trace.open(shared_trace(name))
 
 
-@pytest.mark.parametrize("name", GPU_TRACES)
+@pytest.mark.parametrize("name", SOME_GPU_TRACES)
 def test_the_path_covers_every_window_to_the_nanosecond(name):
     trace = opened(name)
-    for iteration in sorted(trace.iterations["iteration"].unique())[:4]:
+    for iteration in sorted(trace.iterations["iteration"].unique())[: 4 if EVERY_CASE else 2]:
         assert_all_covered(trace, Scope(iterations=(int(iteration),)))
     first, last = trace.extent_ns
     assert_all_covered(trace, Scope(window_ns=(first, last)))
     random = np.random.default_rng(3)
-    for _ in range(5):
+    for _ in range(5 if EVERY_CASE else 2):
         low, high = np.sort(random.integers(first - 1000, last + 1000, 2)).tolist()
         if low < high:
             assert_all_covered(trace, Scope(window_ns=(low, high)))
 
 
-@pytest.mark.parametrize("name", examples.names())
+@pytest.mark.parametrize("name", SOME_EXAMPLES)
 def test_the_path_covers_simulated_steps(name):
     trace = examples.load(name)
-    for iteration in sorted(trace.iterations["iteration"].unique()):
+    steps = sorted(trace.iterations["iteration"].unique())
+    for iteration in steps if EVERY_CASE else steps[:4]:
         assert_all_covered(trace, Scope(iterations=(int(iteration),)))
 
 
@@ -688,7 +692,7 @@ def test_many_windows_are_followed_back_once_and_made_into_one_table(tmp_path, m
     assert int(frame["dur_ns"].sum()) == 200 * 100_000
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tried(25), deadline=None)
 @given(
     host=st.lists(
         st.tuples(times, st.integers(1, 3), st.sampled_from(["op", "launch", "sync"])),

@@ -14,7 +14,7 @@ from hta_widgets.analysis.communication.arrivals import arrivals
 from hta_widgets.analysis.communication.culprits import NOBODY, follow
 from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.core.intervals import Intervals
-from tests.support import shared_job
+from tests.support import EVERY_CASE, shared_job
 
 
 @dataclass
@@ -225,9 +225,12 @@ def published(name: str) -> tuple[pd.DataFrame, dict[int, Intervals]]:
     return kernels, computing
 
 
+PUBLISHED = [("ST", [6, 7], [2, 3], "ms-ST.json"), ("AR", [0], [16, 32], "mw-AR.json")]
+
+
 @pytest.mark.parametrize(
     ("name", "culprits", "victims", "published_key"),
-    [("AR", [0], [16, 32], "mw-AR.json"), ("ST", [6, 7], [2, 3], "ms-ST.json")],
+    PUBLISHED if EVERY_CASE else PUBLISHED[:1],  # the other is the larger job
 )
 def test_the_published_culprits_of_two_recorded_jobs(
     name: str, culprits: list[int], victims: list[int], published_key: str

@@ -87,7 +87,7 @@ def test_the_cost_of_a_stall_is_the_idle_time_of_the_announced_steps() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        SimulatedJob("clean", "ddp", ranks=4, steps=4, layers=6),
+        SimulatedJob("clean", "ddp", ranks=2, steps=4, layers=4),
         SimulatedJob("clean", "single", steps=4, layers=6, batch=16),
     ],
     ids=["ddp", "single"],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.job.fsdp_jobs import ROOT, US, Done, FsdpJob, Played
+from tests.support import crossed
 
 COMMUNICATION = ("all_gather", "reduce_scatter")
 DRAINED = FsdpJob(waits=True, backward_ahead=0)
@@ -33,6 +36,12 @@ JOBS = {
     "held back": FsdpJob(held_ns=500 * US),
     "link busy": replace(DRAINED, all_reduce_ns=700 * US),
 }
+
+
+@cache
+def opened(case: str) -> Trace:
+    with TemporaryDirectory() as folder:
+        return JOBS[case].open(Path(folder))
 
 
 def found_in(frame: pd.DataFrame) -> list[tuple[object, ...]]:
@@ -83,8 +92,7 @@ def units_between(done: list[Done], gather: Done) -> int:
     return len(others - {(gather.step, gather.unit, gather.phase)})
 
 
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("case", JOBS)
+@pytest.mark.parametrize(("case", "named"), crossed(JOBS, (True, False)))
 def test_units_are_what_the_program_did(case: str, named: bool, tmp_path: Path):
     if case == "wrong order" and not named:
         pytest.skip("units of one size cannot be told apart without their names")
@@ -114,9 +122,8 @@ def test_units_are_what_the_program_did(case: str, named: bool, tmp_path: Path):
 
 
 @pytest.mark.parametrize("case", JOBS)
-def test_exposed_times_add_up(case: str, tmp_path: Path):
-    played = JOBS[case].play()
-    trace = played.open(tmp_path)
+def test_exposed_times_add_up(case: str):
+    trace = opened(case)
     frame = fsdp_units(trace)
     own = frame[frame["part"] != "compute"]
     rank = trace.rank(0)
@@ -133,9 +140,8 @@ def test_exposed_times_add_up(case: str, tmp_path: Path):
         assert frame["exposed_ns"].sum() == whole["exposed_communication_ns"].sum()
 
 
-def causes(trace: Trace, phase: str) -> set[str]:
+def causes(frame: pd.DataFrame, phase: str) -> set[str]:
     """Why layers gather late in a phase, where that costs more than a few launches."""
-    frame = fsdp_units(trace)
     late = frame[(frame["exposed_ns"] > 20 * US) & (frame["phase"] == phase) & (frame["name"] != ROOT)]
     return set(late.loc[late["part"] == "all_gather", "cause"])
 
@@ -154,13 +160,13 @@ def causes(trace: Trace, phase: str) -> set[str]:
         ("link busy", {"link busy", "issued late"}, {"issued late"}),  # busy since the first layer's turn
     ],
 )
-def test_why_gathers_are_late(case: str, forward: set[str], backward: set[str], tmp_path: Path):
-    trace = JOBS[case].open(tmp_path)
-    assert (causes(trace, "forward"), causes(trace, "backward")) == (forward, backward)
+def test_why_gathers_are_late(case: str, forward: set[str], backward: set[str]):
+    frame = fsdp_units(opened(case))
+    assert (causes(frame, "forward"), causes(frame, "backward")) == (forward, backward)
 
 
-def test_out_of_order_is_what_is_needed_first(tmp_path: Path):
-    frame = fsdp_units(JOBS["wrong order"].open(tmp_path))
+def test_out_of_order_is_what_is_needed_first():
+    frame = fsdp_units(opened("wrong order"))
     late = frame[(frame["cause"] == "out of order") & (frame["exposed_ns"] > 20 * US)]
     assert set(late["name"]) == {"layers.0"} and len(late) == 3
 

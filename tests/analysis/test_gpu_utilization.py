@@ -11,6 +11,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.marks import marks
 from hta_widgets.errors import MissingDataError
 from tests.analysis.fakes import COMMUNICATION, COMPUTE, COPY, HOST, SYNC, FakeRank, FakeTrace
+from tests.support import tried
 
 # time     0   100  200  300  400  500  600  700  800  900  1000
 # compute  ######                             ###########
@@ -98,7 +99,7 @@ def test_of_an_hour_there_are_few_bins():
         assert frame["busy_ns"].sum() == analysis.temporal_breakdown(trace, scope)["busy_ns"].sum()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tried(60))
 @given(
     st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60), st.sampled_from([COMPUTE, COPY, SYNC]))),
     st.integers(-50, 900),

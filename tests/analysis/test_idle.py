@@ -20,7 +20,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 from tests.trace.helpers import kernel, slice_, write
 
 US = 1000
@@ -284,7 +284,7 @@ PIECE = st.tuples(INSTANT, st.integers(1, 12))
 WORK = st.tuples(INSTANT, st.integers(0, 9), st.integers(7, 8), INSTANT, st.integers(0, 9), st.integers(0, 2))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tried(25), deadline=None)
 @given(work=st.lists(WORK, min_size=1, max_size=8), syncs=st.lists(PIECE, max_size=3))
 def test_every_instant_has_the_cause_that_the_definition_gives(tmp_path_factory, work, syncs):
     """A sweep over instants that shares nothing with the implementation. Thread 0 stands for no launch."""

@@ -26,7 +26,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel, launch
-from tests.support import shared_trace
+from tests.support import SIMULATED, shared_trace, tried
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -206,7 +206,7 @@ def _file(folder, name):
 # Truth of simulated jobs.
 
 
-@pytest.mark.parametrize("name", sorted(JOBS))
+@pytest.mark.parametrize("name", SIMULATED)
 def test_simulated_jobs(name):
     trace, truth = examples.load(name), simulate(JOBS[name]).truth
     totals = kernel_breakdown(trace).groupby(["rank", "event_class"])[["sum_ns", "count"]].sum()
@@ -290,7 +290,7 @@ def test_durations_agree_with_numpy(name):
 DURATIONS = st.lists(st.integers(0, 5) | st.integers(0, 2**53), min_size=1, max_size=30)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=tried(25))
 @given(st.lists(DURATIONS, min_size=1, max_size=4))
 def test_moments_are_exact(groups):
     """Of groups, and of groups merged in two steps."""

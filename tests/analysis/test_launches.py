@@ -11,7 +11,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.support import shared_trace
+from tests.support import SIMULATED, shared_trace
 from tests.trace.helpers import kernel, slice_, write
 
 
@@ -118,7 +118,7 @@ def test_iterations_streams_and_names_pick_events():
     assert "No launched" in sentence(launch_stats(trace, Scope(streams=(99,))))
 
 
-@pytest.mark.parametrize("name", sorted(JOBS))
+@pytest.mark.parametrize("name", SIMULATED)
 def test_launches_of_the_simulated_jobs_are_its_own(name, tmp_path):
     simulation = simulate(JOBS[name])
     simulation.write(tmp_path)

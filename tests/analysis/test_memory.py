@@ -23,7 +23,7 @@ from hta_widgets.errors import MissingDataError, TraceFormatError, TraceNotFound
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import RankFile, job
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 
 RECORDED = [
     "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
@@ -161,7 +161,7 @@ def test_the_peak_of_the_example_is_the_greatest_of_its_timeline():
 changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=1, max_size=40)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tried(20), deadline=None)
 @given(changes)
 def test_live_blocks_add_up_to_the_peak(tmp_path_factory, each):
     recorded, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hta_widgets.analysis.calls.op_counts import counts_by_name, exclusive, op_counts, sentence
 from hta_widgets.trace import Scope, Trace
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 from tests.trace.helpers import kernel, slice_, write
 
 
@@ -82,7 +82,7 @@ def test_callees_that_overlap_count_once(tmp_path):
     assert exclusive(rank_trace)[0] == 30_000
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tried(25), deadline=None)
 @given(st.data())
 def test_exclusive_times_of_nested_calls_add_up(tmp_path_factory, data):
     events = []

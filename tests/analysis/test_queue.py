@@ -18,7 +18,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_launches import call, opened
-from tests.support import shared_trace
+from tests.support import SIMULATED, shared_trace
 from tests.trace.helpers import kernel
 
 EVENTS = [
@@ -82,7 +82,7 @@ def naive(entries, first, last):
     return total, queued, most
 
 
-@pytest.mark.parametrize("name", sorted(JOBS))
+@pytest.mark.parametrize("name", SIMULATED)
 def test_queues_of_the_simulated_jobs(name, tmp_path):
     simulation = simulate(JOBS[name])
     simulation.write(tmp_path)

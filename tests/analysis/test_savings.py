@@ -2,11 +2,12 @@
 
 import math
 import re
+from functools import cache
 
 import pandas as pd
 import pytest
 
-from hta_widgets import Trace, edits, examples
+from hta_widgets import Trace, edits
 from hta_widgets.analysis import overview, savings, what_if
 from hta_widgets.analysis.findings import sentence
 from hta_widgets.analysis.findings.finding import Finding
@@ -16,17 +17,23 @@ from hta_widgets.analysis.findings.saving import Saving
 from hta_widgets.analysis.findings.savings import confidence_of
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.scope import Scope
-from tests.support import GPU_TRACES, shared_trace
+from tests.analysis.jobs import opened
+from tests.support import EVERY_CASE, SOME_EXAMPLES, SOME_GPU_TRACES, shared_trace
 
+# Several changes save something each.
+SEVERAL = ["hta/trace_diff/test", "gpt2_fsdp_full_shard"]
+if EVERY_CASE:
+    SEVERAL += ["hta/nccl_parser_config", "kineto/resnet50_num_workers_0", "ddp_4ranks"]
 AMONG_RANKS = {rule.topic for rule in RULES if rule.among_ranks}
 
 
+@cache
 def found(name: str) -> tuple[Trace, dict]:
-    trace = Trace.open(shared_trace(name)) if "/" in name else examples.load(name)
+    trace = opened(name)
     return trace, {row["topic"]: row for row in overview(trace).to_dict("records")}
 
 
-@pytest.mark.parametrize("name", [*GPU_TRACES, *examples.names()])
+@pytest.mark.parametrize("name", dict.fromkeys([*SOME_GPU_TRACES, *SOME_EXAMPLES, *SEVERAL]))
 def test_a_saving_is_what_the_replay_of_its_edits_saves(name):
     trace, findings = found(name)
     for finding in findings.values():
@@ -110,10 +117,7 @@ def test_graphs_promise_nothing_where_graphs_run_already():
         assert findings[topic]["risk"] == findings[topic]["needs"] == ""
 
 
-SEVERAL = ["hta/nccl_parser_config", "hta/trace_diff/test", "kineto/resnet50_num_workers_0", "ddp_4ranks"]
-
-
-@pytest.mark.parametrize("name", [*SEVERAL, "gpt2_fsdp_full_shard"])
+@pytest.mark.parametrize("name", SEVERAL)
 def test_savings_alone_one_after_the_other_and_together(name):
     """Each figure by a replay of its own, and the order by trying all that could come next."""
     trace, findings = found(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +17,7 @@ from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED
 from hta_widgets.analysis.strategy.table import runs_sentence, sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.edited_jobs import only
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 
 NAMES = {
     "ddp": "DDP",
@@ -25,6 +27,11 @@ NAMES = {
 BUNDLED = [name for name, job in JOBS.items() if job.strategy in NAMES]
 ALONE = [name for name in JOBS if name not in BUNDLED]
 BF16 = 2
+
+
+@cache
+def simulated(name: str) -> Simulation:
+    return simulate(JOBS[name])
 
 
 def assert_is_the_truth(simulation: Simulation, found: pd.Series) -> None:
@@ -57,7 +64,7 @@ def assert_is_the_truth(simulation: Simulation, found: pd.Series) -> None:
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_jobs_are_what_they_were_made_as(name: str) -> None:
-    simulation = simulate(JOBS[name])
+    simulation = simulated(name)
     frame = training_strategy(examples.load(name))
     assert_is_the_truth(simulation, only(frame))
     if JOBS[name].ranks == 2:  # where nothing is rounded
@@ -79,7 +86,7 @@ def test_one_device_is_one_device(name: str) -> None:
 
 
 @settings(
-    max_examples=12,
+    max_examples=tried(12),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -199,7 +206,7 @@ def test_a_run_that_cannot_tell_does_not_hide_the_others() -> None:
 @pytest.mark.parametrize("name", BUNDLED)
 def test_what_the_simulation_holds_is_what_the_formulas_say(name: str) -> None:
     """Weights and Adam's moments in their type: the allocator's total when the recording begins."""
-    truth = simulate(JOBS[name]).truth
+    truth = simulated(name).truth
     frame = strategy_memory(examples.load(name))
     assert frame["rank"].nunique() == JOBS[name].ranks
     for _, rows in frame.groupby("rank"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,11 @@ from tests.analysis.edited_jobs import Event, clone, collective, each, edited, i
 BF16 = 2
 
 
+@cache
+def as_made(name: str) -> pd.Series:
+    return only(training_strategy(examples.load(name)))
+
+
 @pytest.mark.parametrize("name", ["gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op"])
 def test_mixed_precision_reduces_in_another_type_than_it_gathers(tmp_path: Path, name: str) -> None:
     def widen(event: Event) -> None:
@@ -24,7 +30,7 @@ def test_mixed_precision_reduces_in_another_type_than_it_gathers(tmp_path: Path,
             event["args"]["dtype"] = "Float"
 
     before, row = (
-        only(training_strategy(examples.load(name))),
+        as_made(name),
         only(training_strategy(edited(tmp_path, name, each(widen)))),
     )
     assert row["strategy"] == before["strategy"]
@@ -40,7 +46,7 @@ def test_steps_that_accumulate_gradients_do_not_count(tmp_path: Path, name: str)
         first = in_first_step(events)
         return [event for event in events if not ("reduce" in collective(event) and first(event))]
 
-    before = only(training_strategy(examples.load(name)))
+    before = as_made(name)
     trace = edited(tmp_path, name, accumulate)
     row = only(training_strategy(trace))
     assert (row["steps"], row["reducing_steps"]) == (3, 2)
@@ -90,7 +96,7 @@ def test_metrics_are_no_gradients(tmp_path: Path) -> None:
         main = next(event["tid"] for event in events if event["name"].startswith("ProfilerStep#"))
         return events + clone(events, kernels_of(events, "allreduce")[::2], shrink, main)
 
-    before = only(training_strategy(examples.load("gpt2_ddp")))
+    before = as_made("gpt2_ddp")
     row = only(training_strategy(edited(tmp_path, "gpt2_ddp", metric)))
     assert (row["other_bytes"], before["other_bytes"]) == (32, 0)
     same = ["strategy", "parameters", "sent_bytes", "expected_bytes", "units"]
@@ -113,7 +119,7 @@ def test_what_an_operators_gradient_sums_is_no_gradient_of_a_parameter(tmp_path:
             call |= {"ts": begin + length / 4, "dur": length / 4}
         return events + added + nodes
 
-    before = only(training_strategy(examples.load("gpt2_ddp")))
+    before = as_made("gpt2_ddp")
     row = only(training_strategy(edited(tmp_path, "gpt2_ddp", normalise)))
     assert (row["strategy"], row["parameters"]) == ("DDP", before["parameters"])
     assert (row["units"], row["other_bytes"]) == (before["units"], 128 * BF16)
@@ -139,7 +145,7 @@ def test_hybrid_sharding_all_reduces_the_shards_in_another_group(
 
         return events + clone(events, kernels_of(events, "reduce_scatter"), reduce)
 
-    before = only(training_strategy(examples.load(name)))
+    before = as_made(name)
     frame = training_strategy(edited(tmp_path, name, replicate))
     assert frame["strategy"].tolist() == [hybrid, hybrid]
     assert frame["role"].tolist() == ["shard", "replicate"]
@@ -202,7 +208,7 @@ def test_communication_that_nobody_names_is_not_called_fsdp_or_ddp(tmp_path: Pat
         folder = tmp_path / name
         folder.mkdir()
         row = only(training_strategy(edited(folder, name, each(anonymous))))
-        before = only(training_strategy(examples.load(name)))
+        before = as_made(name)
         assert row["strategy"] == strategy
         assert row["parameters"] == before["parameters"]
 

@@ -16,6 +16,7 @@ from hta_widgets.analysis.strategy.reading import (
     sent_bytes,
 )
 from hta_widgets.analysis.strategy.step import read_step
+from tests.support import tried
 
 
 def step(*sent: tuple[str, int, str], dtype: str = "BFloat16") -> list[Message]:
@@ -156,7 +157,7 @@ def test_micro_batches_of_a_model_with_frozen_units_are_one_model() -> None:
     assert found.expected_bytes == sent_bytes(messages, 4)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=tried(500), deadline=None, derandomize=True)
 @given(
     mode=st.sampled_from(["DDP", "FSDP FULL_SHARD", "FSDP SHARD_GRAD_OP"]),
     units=st.lists(st.tuples(st.sampled_from([32, 64, 96, 192]), st.booleans()), max_size=5),

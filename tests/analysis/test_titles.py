@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from hta_widgets.analysis import collectives, overview
 from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import Event, event, job, kernel, launch
-from tests.support import shared_trace
+from tests.support import EVERY_CASE, shared_trace
 
 US = 1_000
 MS = 1_000_000
@@ -61,26 +61,25 @@ def test_recorded_arguments_are_believed_first(tmp_path):
     assert called(tmp_path, title, **{"Collective name": "recv"}) == "recv"
 
 
-@pytest.mark.parametrize("name", ["hta/trace_diff/control", "hta/trace_diff/test", "hta/nccl_parser_config"])
+PLAIN = ["hta/nccl_parser_config", "hta/trace_diff/test", "hta/trace_diff/control"]
+
+
+@pytest.mark.parametrize("name", PLAIN if EVERY_CASE else PLAIN[:2])
 def test_as_in_the_plain_json(name):
     (path,) = Path(shared_trace(name)).glob("*.json.gz")
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     slices = [one for one in events if one.get("ph") == "X"]
     calls = {one["args"].get("correlation"): one for one in slices if one.get("cat") == "cuda_runtime"}
-    ranges = [
-        one for one in slices if one.get("cat") == "user_annotation" and one["name"].startswith("nccl:")
-    ]
+    ranges = defaultdict(list)
+    for one in slices:
+        if one.get("cat") == "user_annotation" and one["name"].startswith("nccl:"):
+            ranges[one["pid"], one["tid"]].append(one)
     expected: Counter[str] = Counter()
     for one in slices:
         if one.get("cat") == "kernel" and one["name"].startswith("nccl"):
             text, call = one["name"], calls.get(one["args"]["correlation"])
-            for title in ranges if call else ():
-                holds = (title["pid"], title["tid"]) == (call["pid"], call["tid"])
-                if (
-                    holds
-                    and title["ts"] <= call["ts"]
-                    and call["ts"] + call["dur"] <= title["ts"] + title["dur"]
-                ):
+            for title in ranges[call["pid"], call["tid"]] if call else ():
+                if title["ts"] <= call["ts"] and call["ts"] + call["dur"] <= title["ts"] + title["dur"]:
                     text = title["name"].partition(":")[2]
             expected[collective_of(text)] += 1
     assert collectives(Trace.open(path))["collective"].value_counts().to_dict() == dict(expected)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hta_widgets import Scope, Trace, examples
+from hta_widgets import Scope, Trace
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from tests.analysis.kineto_file import Event, event, job, kernel, launch
+from tests.job.many_ranks import write_job
 from tests.support import shared_trace
 
 STEP = 100_000  # ns
@@ -146,12 +146,12 @@ def test_recordings_that_wait_are_not_called_compute_bound(name: str) -> None:
 
 def test_files_that_could_not_be_read_are_told_first(tmp_path: Path) -> None:
     """In every overview, whatever it is asked about; and not where all could be read."""
-    for file in examples.path("ddp_4ranks").iterdir():
-        shutil.copy(file, tmp_path)
-    assert "unread_files" not in set(overview(Trace.open(tmp_path))["topic"])
-    headline = sentence(overview(Trace.open(tmp_path), Scope(ranks=(0,))))
-    max(tmp_path.iterdir()).write_text("<html>not a trace</html>")
-    trace = Trace.open(tmp_path, cache=False)
+    write_job(tmp_path / "job", 4, slow=2)
+    whole = Trace.open(tmp_path / "job", cache=False)
+    assert "unread_files" not in set(overview(whole)["topic"])
+    headline = sentence(overview(whole, Scope(ranks=(0,))))
+    max((tmp_path / "job").iterdir()).write_text("<html>not a trace</html>")
+    trace = Trace.open(tmp_path / "job", cache=False)
     for scope in (Scope(), Scope(ranks=(0,)), Scope(iterations=(trace.iterations["iteration"].max(),))):
         first = overview(trace, scope).iloc[0]
         assert (first["section"], first["topic"]) == ("recording", "unread_files")

@@ -12,6 +12,7 @@ from hta_widgets.charts import plotly
 from hta_widgets.charts.combined import MOST_BARS, combined
 from hta_widgets.charts.marks import marks
 from hta_widgets.charts.spec import Bars
+from tests.support import tried
 
 MEAN = Bars(
     "busy_pct",
@@ -94,7 +95,7 @@ rows = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=tried(20))
 @given(rows)
 def test_figures_and_panels_show_the_same_sums(drawn: list[tuple[str, int, int]]) -> None:
     frame = pd.DataFrame(drawn, columns=["name", "rank", "dur_ns"])

@@ -30,6 +30,7 @@ from hta_widgets.charts.spec import (
 from hta_widgets.charts.step_points import shown_points
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
+from tests.support import tried
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
     assert not drawn.table[known].isna().any(axis=None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tried(60))
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(-50, 50)), min_size=60, max_size=400))
 @example([(3, 4)])
 def test_reduced_steps_keep_ends_and_extremes_of_every_column(points: list[tuple[int, int]]) -> None:

@@ -311,7 +311,14 @@ def test_labels_that_say_nothing_true_leave_times_known_and_numbers_unknown(
         end - start for start, end in zip(server.starts[::2], server.ends[::2], strict=True)
     ]
     assert serving_phases(trace).set_index("phase").loc["decode", "steps"] >= 6
-    assert overview(trace)["severity"].eq("verdict").any()
+
+
+def test_labels_that_say_nothing_true_leave_a_verdict(tmp_path: Path) -> None:
+    server = Server(engine="word")
+    for label in HOSTILE:
+        server.serve(Batch(word="step[DECODE bs=4]"))
+        server.serve(Batch(word=label))
+    assert overview(server.open(tmp_path))["severity"].eq("verdict").any()
 
 
 @pytest.mark.parametrize("name", ["ddp_4ranks", "single_gpu_dataloader_stall"])
