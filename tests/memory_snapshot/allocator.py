@@ -66,6 +66,7 @@ class Allocator:
         self.now = 1_000_000
         self.next_address = 0x7F00_0000_0000 + (device << 40)
         self.allocated: list[int] = [0]
+        self.peak = 0
         self.at_peak: list[tuple[int, list[dict[str, Any]]]] = []
 
     @property
@@ -107,7 +108,8 @@ class Allocator:
         self.live[block.address] = block
         self._record("alloc", block.address, size, called, **more)
         self.allocated.append(sum(found.requested for found in self.live.values()))
-        if self.allocated[-1] > max(self.allocated[:-1]):
+        if self.allocated[-1] > self.peak:
+            self.peak = self.allocated[-1]
             self.at_peak = [(found.requested, found.frames) for found in self.live.values()]
         return block.address
 

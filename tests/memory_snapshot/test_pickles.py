@@ -28,6 +28,7 @@ from hta_widgets.memory_snapshot.pickles import (
     plain_values,
 )
 from tests.memory_snapshot.allocator import MB, Allocator, snapshot, write
+from tests.support import EVERY_CASE
 
 CALLS: list[str] = []
 ALLOWED = """
@@ -167,7 +168,8 @@ def test_mutated_snapshots_never_crash(tmp_path: Path) -> None:
     good = pickle.dumps(snapshot(allocator), 4)
     path = tmp_path / "s.pickle"
     opened = 0
-    for seed in range(600):
+    seeds = range(600 if EVERY_CASE else 150)
+    for seed in seeds:
         dice = random.Random(seed)
         data = bytearray(good)
         for _ in range(dice.choice((1, 1, 2, 5))):
@@ -188,7 +190,7 @@ def test_mutated_snapshots_never_crash(tmp_path: Path) -> None:
             opened += 1
         except HtaWidgetsError:
             continue
-    assert opened > 50
+    assert opened > len(seeds) / 12
 
 
 def test_other_pickles_are_named(tmp_path: Path) -> None:

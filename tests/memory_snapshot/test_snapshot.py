@@ -14,6 +14,7 @@ from hta_widgets import MemorySnapshot
 from hta_widgets.cli.run import main
 from hta_widgets.errors import MissingDataError
 from tests.memory_snapshot.allocator import KB, MB, Allocator, OutOfMemoryError, write
+from tests.support import crossed
 
 MODEL = (
     "/env/lib/python3.12/site-packages/torch/nn/modules/linear.py:10:forward",
@@ -51,9 +52,7 @@ def line_of(stack: list[dict[str, Any]]) -> str:
     return f"{first['filename']}:{first['line']}: {first['name']}"
 
 
-@pytest.mark.parametrize("expandable", [False, True])
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "protocol", "expandable"), crossed(range(3), [2, 3, 4, 5], [False, True]))
 def test_peak_owners_and_fragmentation_are_exact(
     tmp_path: Path, seed: int, protocol: int, expandable: bool
 ) -> None:

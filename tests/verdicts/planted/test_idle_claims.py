@@ -1,4 +1,7 @@
-"""What is said of idle devices and their host holds in each planted program, by the slow reader of claims."""
+"""What a finding about idle time shows, and whether the slow reader of claims contradicts a false one.
+
+That what is said of each planted program holds: `test_one_rank.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings import idle_rules, pause_rules, python_rules, region_rules, verdict_rules
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.merging import merged
 from hta_widgets.analysis.findings.rule import Rule
@@ -19,23 +21,6 @@ from tests.claims.checking import faults_of
 from tests.claims.job import Job, overlap
 from tests.claims.measures.idle import LOADING, idle_of, windows_of
 from tests.verdicts.planted.test_one_rank import CASES
-
-MODULES = (idle_rules, pause_rules, region_rules, verdict_rules)
-TOPICS = {python_rules.RULE.topic, *(rule.topic for module in MODULES for rule in module.RULES)}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_claims_hold(name: str, tmp_path: Path) -> None:
-    trace = CASES[name].program().open(tmp_path, clock=CASES[name].clock)
-    frame = overview(trace)
-    frame = frame[frame["topic"].isin(TOPICS)].assign(saving="")
-    claims = [json.dumps([each for each in json.loads(cell or "[]") if each["measure"] not in _SAVINGS])
-              for cell in frame["claims"]]  # fmt: skip
-    assert not list(map(str, faults_of(trace, frame.assign(claims=claims))))
-
-
-_SAVINGS = {"saving", "changes", "replayed_rank"}
-
 
 DATA_STALL = next(case for case in CASES.values() if case.first == "data_stall")
 

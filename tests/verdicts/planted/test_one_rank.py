@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
+from hta_widgets.analysis.findings import (
+    CHECKED,
+    OPEN,
+    idle_rules,
+    overview,
+    pause_rules,
+    python_rules,
+    region_rules,
+    sentence,
+    verdict_rules,
+)
 from hta_widgets.analysis.registry import ANALYSES
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US, Program
 
 STEPS = range(1, 7)
@@ -943,6 +956,20 @@ CASES = {
 }
 
 
+MODULES = (idle_rules, pause_rules, region_rules, verdict_rules)
+ABOUT_IDLE = {python_rules.RULE.topic, *(rule.topic for module in MODULES for rule in module.RULES)}
+SAVINGS = {"saving", "changes", "replayed_rank"}
+
+
+def claimed(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is said of idle devices and their host, without what a change would save."""
+    about = frame[frame["topic"].isin(ABOUT_IDLE)].assign(saving="")
+    claims = (json.loads(cell or "[]") for cell in about["claims"])
+    return about.assign(
+        claims=[json.dumps([each for each in cell if each["measure"] not in SAVINGS]) for cell in claims]
+    )
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_planted_cause(case: Case, tmp_path: Path) -> None:
     trace = case.program().open(tmp_path, clock=case.clock)
@@ -969,3 +996,4 @@ def test_a_planted_cause(case: Case, tmp_path: Path) -> None:
         assert any(case.unknown in text for text in frame.loc[frame["severity"] == OPEN, "text"])
     assert set(said["kind"]) <= {*ANALYSES, ""}
     assert said["share_pct"].between(0, 100).all()
+    assert not list(map(str, faults_of(trace, claimed(frame))))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Trace, examples
@@ -17,7 +19,7 @@ from hta_widgets.charts.trend_points import trend_points
 from hta_widgets.formatting import duration, percent
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server, speculating
-from tests.claims.checking import check_job
+from tests.claims.checking import Fault, faults_of
 from tests.support import shared_input, shared_trace
 from tests.verdicts.planted.host_program import MS
 
@@ -28,8 +30,19 @@ OURS = {
 }  # fmt: skip
 
 
+@cache
+def said_of(trace: Trace) -> pd.DataFrame:
+    """The overview, asked once."""
+    return overview(trace)
+
+
 def rows_of(trace: Trace) -> dict[str, dict]:
-    return {row["topic"]: row for row in overview(trace).to_dict("records")}
+    return {row["topic"]: row for row in said_of(trace).to_dict("records")}
+
+
+def faults(trace: Trace) -> list[Fault]:
+    """What a slow reader finds wrong with it."""
+    return list(faults_of(trace, said_of(trace)))
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm"])
@@ -38,7 +51,7 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
     for _ in range(12):
         server.serve(DECODE)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     rows = rows_of(trace)
     assert "DataLoader" not in rows["unmarked_host"]["suggestion"], "a server has none"
     row = rows["bubble_between_steps"]
@@ -50,7 +63,7 @@ def test_a_scheduler_that_the_device_waits_for(tmp_path: Path, engine: str) -> N
     assert row["method"] == "replay"
     scheduling = 100 * 3 * MS * 12 / sum(server.periods) * 11 / 12
     assert row["saving_pct"] == pytest.approx(scheduling, rel=0.05)
-    said = sentence(overview(trace))
+    said = sentence(said_of(trace))
     assert said.startswith("8.0")
     works = 100 * (1 - sum(server.bubbles) / sum(server.periods))
     first = re.match(
@@ -69,7 +82,7 @@ def test_the_time_between_steps_has_one_figure(tmp_path: Path, others: Batch) ->
         server.schedule_ns = 9 * MS if number % 3 == 2 else MS
         server.serve(others if number % 3 == 2 else DECODE)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     rows = rows_of(trace)
     mean = duration(sum(server.bubbles) / len(server.bubbles))
     assert f"; {mean} between steps in schedule." in rows["serving_rate"]["text"]
@@ -94,8 +107,8 @@ def test_gaps_within_steps_are_no_work(tmp_path: Path) -> None:
                 server.program.silence(2 * MS)
             server.program.synchronise()
     trace = server.open(tmp_path)
-    assert not check_job(trace)
-    said = sentence(overview(trace))
+    assert not faults(trace)
+    said = sentence(said_of(trace))
     work, row = 4 * MS // 2, serving_phases(trace).iloc[0]
     assert row["works_pct"] == pytest.approx(100 * work / row["period_ns"], rel=0.01)
     assert row["works_pct"] < 30
@@ -117,8 +130,8 @@ def test_a_runner_that_names_only_parts_of_its_steps(tmp_path: Path, scope: str)
                 if part == "Bookkeep":
                     program.synchronise()
     trace = server.open(tmp_path)
-    assert not check_job(trace)
-    said = sentence(overview(trace))
+    assert not faults(trace)
+    said = sentence(said_of(trace))
     first = re.match(
         r"([\d.]+) ms per step; the GPU works (.+) % of it; 2\.0\d ms between steps in schedule\.", said
     )
@@ -133,7 +146,7 @@ def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None
     for _ in range(12):
         server.serve(DECODE)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     rows = rows_of(trace)
     assert "bubble_between_steps" not in rows
     assert "bubble_between_steps" in rows["nothing_found"]["checked"].split()
@@ -143,8 +156,8 @@ def test_a_server_that_schedules_ahead_waits_for_nothing(tmp_path: Path) -> None
 @pytest.mark.parametrize("around", [False, True])
 def test_a_server_that_verifies_drafts(tmp_path: Path, around: bool) -> None:
     trace = speculating(around).open(tmp_path)
-    assert not check_job(trace)
-    said = sentence(overview(trace))
+    assert not faults(trace)
+    said = sentence(said_of(trace))
     assert " per token; the GPU works " in said
     assert "tokens per second in all" in rows_of(trace)["serving_rate"]["text"]
 
@@ -155,7 +168,7 @@ def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> No
         server.serve(DECODE)
         server.program.silence(4 * MS)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["bubble_between_steps"]
     assert "is not recorded" in row["text"]
     assert "with_stack=True" in row["suggestion"]
@@ -176,7 +189,7 @@ def chunked(prompts: int) -> Server:
 def test_decoding_behind_pieces_of_prompts(tmp_path: Path) -> None:
     server = chunked(3)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["decode_behind_prefill"]
     usual, long = sorted(server.periods)[10], max(server.periods)
     assert row["cost_ns"] == pytest.approx(3 * (long - usual), rel=0.01)
@@ -189,7 +202,7 @@ def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
     for step in range(24):
         server.serve(Batch(prompt_tokens=4096, prompts=1) if step % 8 == 4 else DECODE)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     assert rows_of(trace)["decode_behind_prefill"]["cost_ns"] == pytest.approx(
         sum(server.periods[at] for at in (4, 12, 20)), rel=0.02
     )
@@ -199,7 +212,7 @@ def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
 def test_verifying_drafts_behind_prompts(tmp_path: Path, around: bool) -> None:
     server = speculating(around, prompt_before=(2, 4))
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["decode_behind_prefill"]
     prompts = [at for at, end in enumerate(server.ends) if end - server.starts[at] > 10 * MS]
     assert len(prompts) == 2
@@ -217,7 +230,7 @@ def test_drafts_in_steps_of_their_requests_are_one_turn(tmp_path: Path) -> None:
         server.serve(Batch(decodes=16, drafts=3, kv=kv, **prompt))
         kv += 40
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     usual, long = sorted(server.periods)[10], max(server.periods)
     cost = rows_of(trace)["decode_behind_prefill"]["cost_ns"]
     assert cost == pytest.approx(3 * (long - usual), rel=0.01)
@@ -259,7 +272,7 @@ def test_steps_are_long_only_beside_those_that_do_the_same(tmp_path: Path, token
         for _ in range(2):
             server.serve(Batch(prompts=1, prompt_tokens=tokens(number)))
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     rows = rows_of(trace)
     assert "bimodal_steps" not in rows
     assert ("slow_steps" in rows) is slow
@@ -280,7 +293,7 @@ def test_a_server_that_only_decodes_has_steps_of_two_lengths(tmp_path: Path) -> 
     for number in range(16):
         server.serve(DECODE, base_ns=4 * MS + 20 * MS * bool(number % 3))
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     assert "bimodal_steps" in rows_of(trace)
     assert step_times_sentence(step_times(trace)).startswith("A step takes 24.")
 
@@ -306,7 +319,7 @@ def transferring(name: str, frame: str) -> Server:
 def test_keys_and_values_that_move_to_another_memory(tmp_path: Path, name: str, frame: str) -> None:
     server = transferring(name, frame)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["kv_transfer"]
     assert row["role"] == "aside"
     (said,) = [each for each in json.loads(row["claims"]) if each["measure"] == "kv_moved_alone"]
@@ -352,7 +365,7 @@ def with_experts(folder: Path, *experts: tuple[int, int], reduce: int = 200_000)
 
 def test_experts_of_one_rank_that_have_more_to_do(tmp_path: Path) -> None:
     trace = with_experts(tmp_path, (MS, 16 * MS // 10))
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["uneven_experts"]
     assert row["cost_ns"] == pytest.approx(8 * 300_000, rel=0.15)
     assert "rank 1 has most" in row["text"]
@@ -362,7 +375,7 @@ def test_experts_of_one_rank_that_have_more_to_do(tmp_path: Path) -> None:
 def test_experts_that_are_unequal_in_turn(tmp_path: Path) -> None:
     """No rank has more to do in the sum, and still they wait in every step."""
     trace = with_experts(tmp_path, (MS, 2 * MS), (2 * MS, MS))
-    assert not check_job(trace)
+    assert not faults(trace)
     assert "2.00 ms per step on the slowest rank and 1.50 ms" in rows_of(trace)["uneven_experts"]["text"]
 
 
@@ -393,7 +406,7 @@ def test_what_steps_work_on(tmp_path: Path, batch: Batch, tail, parts: str, advi
     for _ in range(12):
         server.serve(batch)
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["serving_work"]
     assert row["text"] == f"Of the device's work in {batch.phase} steps: {parts}."
     assert advice in row["suggestion"]
@@ -406,7 +419,7 @@ def test_graphs_that_are_larger_than_the_batch(tmp_path: Path) -> None:
     for _ in range(12):
         server.serve(Batch(decodes=100, kv=5000))
     trace = server.open(tmp_path)
-    assert not check_job(trace)
+    assert not faults(trace)
     row = rows_of(trace)["padding"]
     assert row["share_pct"] == pytest.approx(100 * 28 / 128, rel=0.01)
     assert "replayed for 128 requests where 100 decode" in row["text"]
@@ -447,9 +460,9 @@ def test_the_batch_of_a_recorded_graph_is_that_of_its_capture(name: str) -> None
 )
 def test_what_recorded_steps_work_on(name: str, parts: str, said: str) -> None:
     trace = Trace.open(shared_trace(f"tracelens/inference/{name}"))
-    assert not check_job(trace)
+    assert not faults(trace)
     assert f"Of the device's work in decode steps: {parts}" in rows_of(trace)["serving_work"]["text"]
-    assert said in sentence(overview(trace))
+    assert said in sentence(said_of(trace))
 
 
 def test_what_no_recording_holds_is_refused_with_the_servers_own_metric(tmp_path: Path) -> None:
@@ -463,9 +476,9 @@ def test_what_no_recording_holds_is_refused_with_the_servers_own_metric(tmp_path
 
 def test_a_recorded_server_that_waits_between_steps() -> None:
     trace = Trace.open(shared_input("cases/serving/decode_every_15ms.json.gz"))
-    assert not check_job(trace)
+    assert not faults(trace)
     rows = rows_of(trace)
     assert rows["bubble_between_steps"]["share_pct"] == pytest.approx(28.4, rel=0.01)
     assert "gpu_model_runner.py(3380): execute_model" in rows["bubble_between_steps"]["text"]
-    assert sentence(overview(trace)).startswith("15.0 ms per token")
+    assert sentence(said_of(trace)).startswith("15.0 ms per token")
     assert rows["device_wait"]["part_of"] == "bubble_between_steps"
