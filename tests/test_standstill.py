@@ -1,5 +1,6 @@
 """A test run that stands still ends by itself and says where: in a test, in its teardown, at the end."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,6 +40,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, b
         process.communicate()
 
 
+# none of the plugins that have no part in it, which take longer to import than it takes
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist.plugin"]
+ALONE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def run_that_stands_still(folder: Path, where: str, workers: tuple[str, ...]) -> subprocess.Popen[str]:
     watch = (ROOT / "tests" / "conftest.py").read_text()
     assert "END_SECONDS = 120.0" in watch
@@ -47,8 +53,14 @@ def run_that_stands_still(folder: Path, where: str, workers: tuple[str, ...]) ->
         "[pytest]\nfaulthandler_timeout = 2\nfaulthandler_exit_on_timeout = true\n"
     )
     (folder / "test_it.py").write_text(f"import threading\nimport pytest\n{WHERE[where]}\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, str(folder)]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [*PYTEST, *workers, str(folder)],
+        cwd=folder,
+        env=ALONE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize("workers", [False, True], ids=["alone", "xdist"])
@@ -72,10 +84,8 @@ def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 60\n")
     (tmp_path / "test_quick.py").write_text("def test_it(): pass\n")
     (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(10)\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
-    done = subprocess.run(
-        [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=400
-    )
+    command = [*PYTEST, "-n", "2", "--dist", "loadfile", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0 and "2 passed" in done.stdout
     assert "Timeout" not in done.stdout + done.stderr
 

@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import examples
+from hta_widgets.cli import main
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, pieces_of, printable, shortened, width
 from hta_widgets.cli.values import number_ranges, numbers, span
@@ -24,11 +26,20 @@ EVIL = "=cmd\x1b[31m\x1b]0;owned\x07\r\n\x9b2J\x7f\u202egnp"
 
 
 def on_terminal(*argv: object, columns: int = 100, **environment: str) -> str:
-    """What `hta-widgets` writes to a terminal."""
+    """What `hta-widgets` writes to a terminal, in a fork of this process, which has imported it."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(COLUMNS=str(columns), TERM="xterm", **environment)
-        os.execv(sys.executable, [sys.executable, "-m", "hta_widgets", *map(str, argv)])
+        code = 1
+        try:
+            sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8") for number in (1, 2))  # noqa: PTH123, SIM115
+            code = main([*map(str, argv)])
+            sys.stdout.flush()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
     written = b""
     while True:
         try:
@@ -40,7 +51,7 @@ def on_terminal(*argv: object, columns: int = 100, **environment: str) -> str:
         written += piece
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, written
-    return written.decode().removesuffix("\x1b[0m")  # numba's at exit, where it finds colorama
+    return written.decode()
 
 
 def test_names_cannot_command_the_terminal(trace_file: Any) -> None:

@@ -14,7 +14,7 @@ from tests.parity.cases import CASES, FRACTIONAL, MEMORY_TIMELINE, ONLY, PAIRS, 
 from tests.parity.hta_side import VARIABLE, Observations, interpreter
 from tests.parity.observe import QUESTIONS
 from tests.parity.rounding import is_bounded
-from tests.parity.sample import left_out
+from tests.parity.sample import is_left_out, left_out
 from tests.support import SHARED_TRACES
 
 # The longest first, so that no process is left alone with one at the end.
@@ -46,7 +46,8 @@ def requests_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
             else SLOW_SKIPS.get(case.name, []),
         }
         for variant in ("whole", "plain"):
-            if case.name not in {"whole": FRACTIONAL, "plain": PLAIN}[variant]:
+            is_copied = case.name in {"whole": FRACTIONAL, "plain": PLAIN}[variant]
+            if not is_copied or is_left_out(f"{case.name}-{variant}"):
                 continue
             documents = {rank: variants.load(path) for rank, path in paths.items()}
             if case.name in FRACTIONAL:
@@ -76,7 +77,7 @@ def requests_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
         asked["skip"] = [*asked["skip"], *asked["sampled_out"]]
     for name, pair in PAIRS.items():
         paths_of_pair = [SHARED_TRACES / path for path in pair]
-        if all(path.exists() for path in paths_of_pair):
+        if all(path.exists() for path in paths_of_pair) and not is_left_out(f"pair-{name}"):
             made[f"pair-{name}"] = {"pair": [str(whole.get(path, SHARED_TRACES / path)) for path in pair]}
     if (SHARED_TRACES / MEMORY_TIMELINE).exists():
         made["memory"] = {"memory": str(SHARED_TRACES / MEMORY_TIMELINE)}

@@ -23,15 +23,17 @@ from tests.parity.compare import Difference
 from tests.parity.compared_job import ComparedJob
 from tests.parity.deviations import DEVIATIONS, Deviation
 from tests.parity.hta_side import Observations
+from tests.parity.sample import is_left_out
 from tests.support import SHARED_TRACES
 
-JOBS = [
+EVERY_JOB = [
     *(case.name for case in CASES),
     *(f"{case.name}-whole" for case in CASES if case.name in FRACTIONAL),
     *(f"{case.name}-plain" for case in CASES if case.name in PLAIN),
     *(f"pair-{name}" for name in PAIRS),
     "memory",
 ]
+JOBS = [job for job in EVERY_JOB if not is_left_out(job)]
 
 
 @pytest.mark.parametrize("job", JOBS)

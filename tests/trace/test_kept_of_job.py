@@ -12,12 +12,13 @@ from hta_widgets.trace import kept_of_job
 from tests.job.many_ranks import write_job
 from tests.trace.helpers import damage
 
-RANKS = 20
+RANKS = 5
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Path:
-    return write_job(tmp_path / "job", RANKS, slow=5)
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(kept_of_job, "_LEAST_RANKS", RANKS - 1)
+    return write_job(tmp_path / "job", RANKS, slow=3)
 
 
 def told(trace: Trace) -> list[pd.DataFrame]:
@@ -52,7 +53,7 @@ def test_another_clock_other_ranks_and_other_content_have_tables_of_their_own(
     told(Trace.open(job, cache=cache))
     for clock in ("device", "host"):
         assert_same(Trace.open(job, cache=cache, clock=clock), Trace.open(job, cache=False, clock=clock))
-    (job / "rank19.json").unlink()
+    (job / f"rank{RANKS - 1}.json").unlink()
     assert_same(Trace.open(job, cache=cache), Trace.open(job, cache=False))
     first = job / "rank0.json"
     first.write_text(first.read_text().replace("ProfilerStep#3", "ProfilerStep#7"))
