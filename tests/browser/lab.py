@@ -358,11 +358,14 @@ class Lab:
 
     def use_theme(self, *, dark: bool) -> None:
         """Change the page's theme, as the reader does in the Settings menu; it stays through reloads."""
+        body = f"body[data-jp-theme-light={str(not dark).lower()}]"
+        if self.page.locator(body).count():
+            return
         self.page.evaluate(
             "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
             f"JupyterLab {'Dark' if dark else 'Light'}",
         )
-        self.page.wait_for_selector(f"body[data-jp-theme-light={str(not dark).lower()}]", state="attached")
+        self.page.wait_for_selector(body, state="attached")
         # JupyterLab's splash fades after that; a second change meanwhile would have it removed twice
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
