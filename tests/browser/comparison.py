@@ -49,16 +49,32 @@ def views(lab: Lab) -> list[list[int]]:
     raise AssertionError("a timeline tells no view")
 
 
+def resting(lab: Lab) -> list[list[int]]:
+    """The views once they rest, after the kernel has said what corresponds."""
+    return moved(lab, lab.page, [])
+
+
 def moved(lab: Lab, page: Page, before: list[list[int]]) -> list[list[int]]:
-    """The views once both have changed and rest, after the kernel has said what corresponds."""
+    """The same once each has changed, too."""
     last: list[list[int]] = before
     alike = 0
-    for _ in range(100):
-        page.wait_for_timeout(150)
+    for _ in range(150):
+        page.wait_for_timeout(100)
         now = views(lab)
         answered = lab.kernel("not viewer._rpc_tickets") == "True"
         alike = alike + 1 if now == last and answered else 0
-        if alike >= 3 and all(new != old for new, old in zip(now, before, strict=True)):
+        if alike >= 4 and all(new != old for new, old in zip(now, before, strict=False)):
             return now
         last = now
     raise AssertionError(f"the timelines stay at {last}")
+
+
+def all_in_sight(lab: Lab, runs: tuple[str, ...]) -> list[list[int]]:
+    """The views, which show all of each run."""
+    shown = views(lab)
+    for (start, end), run in zip(shown, runs, strict=True):
+        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
+        spare = (last - first) / 50  # a scrollbar that comes late
+        assert start <= first + spare, run
+        assert last - spare <= end, run
+    return shown

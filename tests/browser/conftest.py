@@ -1,13 +1,13 @@
-"""One JupyterLab and one browser page for the whole run: starting them costs seconds."""
+"""One browser, and one JupyterLab in a page of it, for the whole run: starting them costs seconds."""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from tests.browser.lab import Lab, chromium_page, jupyter_lab
+from tests.browser.lab import Lab, chromium_browser, jupyter_lab, page_of
 from tests.support import ROOT
 
 HERE = Path(__file__).parent
@@ -34,19 +34,33 @@ def playwright() -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="session")
-def lab(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with chromium_browser(playwright) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """An empty page for the tests of a file, beside JupyterLab's."""
+    with page_of(browser) as page:
+        yield page
+
+
+@pytest.fixture(scope="session")
+def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab in its light theme."""
     root = tmp_path_factory.mktemp("lab")
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         shutil.copy(notebook, root)
-    with jupyter_lab(root) as server, chromium_page(playwright) as page:
+    with jupyter_lab(root) as server, page_of(browser) as page:
         yield Lab(server, page)
 
 
 @pytest.fixture
 def dark_lab(lab: Lab) -> Iterator[Lab]:
     """The same in its dark theme; the notebook is to be opened by the test."""
-    lab.open_code("pass")
+    if not lab.is_open:
+        lab.open_code("pass")
     lab.use_theme(dark=True)
     yield lab
     lab.use_theme(dark=False)

@@ -11,15 +11,14 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import socket
 import sys
 
 ADDRESS = "HTA_WIDGETS_FORKED_KERNELS"  # in Jupyter's environment
 NAME = "forked"  # of the kernel, in a notebook
-IMPORTED = (
-    *("ipykernel.kernelapp", "ipykernel.debugger"),
-    *("hta_widgets.widgets.trace_explorer", "hta_widgets.widgets.diff_viewer"),
-)
+IMPORTED = ("ipykernel.kernelapp", "ipykernel.debugger")
+WHOLE = ("hta_widgets.analysis", "hta_widgets.widgets")  # with all that they import once it is asked for
 CHECKED_SECONDS = 5  # until the process they come from sees that it was left alone
 
 
@@ -47,8 +46,11 @@ def serve(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
         door.listen()  # who comes early waits
-        for module in IMPORTED:
-            importlib.import_module(module)
+        for name in IMPORTED:
+            importlib.import_module(name)
+        for package in WHOLE:
+            for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+                importlib.import_module(module.name)
         gc.freeze()  # the kernels' collectors need not go through it
         door.settimeout(CHECKED_SECONDS)
         while os.getppid() == parent:

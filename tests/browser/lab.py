@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import nbformat
 import psutil
-from playwright.sync_api import Error, Locator, Page, Playwright
+from playwright.sync_api import Browser, Error, Locator, Page, Playwright
 
 from tests.browser import chromium, forked_kernels
 
@@ -236,24 +236,33 @@ def _wait_until_up(server: Server, process: subprocess.Popen[bytes], log: Path) 
 
 
 @contextlib.contextmanager
-def chromium_page(playwright: Playwright) -> Iterator[Page]:
-    """A page of a headless browser with an empty profile."""
+def chromium_browser(playwright: Playwright) -> Iterator[Browser]:
+    """A headless browser, which takes a second to start."""
     executable = chromium.executable(playwright)
     if executable is None:
         raise RuntimeError(chromium.HELP)
-    profile = tempfile.mkdtemp(prefix="hta_widgets-chromium-")
-    context = playwright.chromium.launch_persistent_context(
-        profile,
-        executable_path=executable,
-        headless=True,
-        args=FLAGS,
-        viewport={"width": 1280, "height": 900},
-    )
+    browser = playwright.chromium.launch(executable_path=executable, headless=True, args=FLAGS)
     try:
-        yield context.pages[0]
+        yield browser
+    finally:
+        browser.close()
+
+
+@contextlib.contextmanager
+def page_of(browser: Browser) -> Iterator[Page]:
+    """A page with an empty profile: it shares nothing with the browser's other pages."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    try:
+        yield context.new_page()
     finally:
         context.close()
-        shutil.rmtree(profile, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def chromium_page(playwright: Playwright) -> Iterator[Page]:
+    """The only page of a browser of its own."""
+    with chromium_browser(playwright) as browser, page_of(browser) as page:
+        yield page
 
 
 @dataclass
@@ -280,7 +289,7 @@ class Lab:
         start `afresh`.
         """
         afresh, self.stood_still = afresh or self.stood_still, False
-        if app == LAB and not afresh and self.page.url.startswith(f"{self.server.url}/{LAB}/"):
+        if app == LAB and not afresh and self.is_open:
             self.evaluate(REPLACE, name)
         else:
             self.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
@@ -288,6 +297,11 @@ class Lab:
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.page.wait_for_function(READY, timeout=60_000)
         self.errors.clear()
+
+    @property
+    def is_open(self) -> bool:
+        """Does the page show JupyterLab?"""
+        return self.page.url.startswith(f"{self.server.url}/{LAB}/")
 
     def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB, afresh: bool = False) -> None:
         """Write a notebook of these code cells, open it and run it."""
@@ -344,11 +358,14 @@ class Lab:
 
     def use_theme(self, *, dark: bool) -> None:
         """Change the page's theme, as the reader does in the Settings menu; it stays through reloads."""
+        body = f"body[data-jp-theme-light={str(not dark).lower()}]"
+        if self.page.locator(body).count():
+            return
         self.page.evaluate(
             "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
             f"JupyterLab {'Dark' if dark else 'Light'}",
         )
-        self.page.wait_for_selector(f"body[data-jp-theme-light={str(not dark).lower()}]", state="attached")
+        self.page.wait_for_selector(body, state="attached")
         # JupyterLab's splash fades after that; a second change meanwhile would have it removed twice
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 

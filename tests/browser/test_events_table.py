@@ -1,6 +1,7 @@
 """The events table in JupyterLab, on real traces: scroll, sort, focus, names, and the file that it saves."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,21 @@ from tests.support import shared_trace
 pytestmark = pytest.mark.browser
 
 QWEN = "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+
+
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Callable[[Path], Locator]:
+    """Opens a table, or selects nothing in it if it is open: tests of the same one stand together."""
+    known: list[Path] = []
+
+    def open_or_clear(path: Path) -> Locator:
+        if known[-1:] != [path]:
+            known.append(path)
+            return open_table(lab, path)
+        lab.kernel("selection.clear()")
+        return lab.page.get_by_role("grid", name="Events")
+
+    return open_or_clear
 
 
 def open_table(lab: Lab, path: Path) -> Locator:
@@ -37,10 +53,10 @@ def row(grid: Locator, index: int) -> Locator:
     return grid.locator(f'[aria-rowindex="{index + 2}"]')
 
 
-def test_scroll_sort_focus_and_save(lab: Lab, tmp_path: Path) -> None:
+def test_scroll_sort_focus_and_save(lab: Lab, opened: Callable[[Path], Locator], tmp_path: Path) -> None:
     path = shared_trace(QWEN)
     events = Trace.open(path).events()
-    grid = open_table(lab, path)
+    grid = opened(path)
     assert grid.get_attribute("aria-rowcount") == str(len(events) + 1)
     expect(row(grid, 0)).to_contain_text(str(events["name"][0]))
     lab.shot("events-table")
@@ -78,44 +94,12 @@ def test_scroll_sort_focus_and_save(lab: Lab, tmp_path: Path) -> None:
     lab.expect_no_errors()
 
 
-def test_names_and_focus_from_elsewhere(lab: Lab) -> None:
-    path = shared_trace("hta/trace_filter")
-    events = Trace.open(path).events()
-    grid = open_table(lab, path)
-    place = len(events) - 500
-    focus = (int(events["rank"][place]), int(events["event_id"][place]))
-    lab.kernel(f"setattr(selection, 'focus', {focus})")
-    expect(row(grid, place)).to_have_attribute("aria-selected", "true")
-    expect(row(grid, place)).to_be_in_viewport()
-
-    name = str(events["name"][place])
-    row(grid, place).hover()
-    row(grid, place).get_by_role("button").click()
-    lab.expect_kernel("selection.names", (name,))
-    chosen = int((events["name"] == name).sum())
-    expect(grid).to_have_attribute("aria-rowcount", str(chosen + 1))
-    expect(lab.page.get_by_role("status").first).to_have_text(f"{chosen:,} of {len(events):,} events")
-    lab.shot("events-table-names")
-
-    lab.page.get_by_role("searchbox").fill("no such name")
-    expect(lab.page.locator(".hta-events")).to_contain_text("No event lies in the selection.")
-    lab.expect_no_errors()
-
-
-def test_dark(dark_lab: Lab) -> None:
-    open_table(dark_lab, shared_trace("hta/trace_filter"))
-    dark_lab.page.locator("summary", has_text="Columns").click()
-    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_visible()
-    dark_lab.shot("events-table-dark")
-    dark_lab.page.keyboard.press("Escape")
-    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_hidden()
-    dark_lab.expect_no_errors()
-
-
-def test_columns_are_filtered_beside_what_their_values_are_like(lab: Lab) -> None:
+def test_columns_are_filtered_beside_what_their_values_are_like(
+    lab: Lab, opened: Callable[[Path], Locator]
+) -> None:
     path = shared_trace(QWEN)
     events = Trace.open(path).events()
-    grid = open_table(lab, path)
+    grid = opened(path)
     lab.page.get_by_role("button", name="Filter columns").click()
     duration = grid.get_by_role("textbox", name="Filter duration")
     expect(grid.locator(".hta-column-filter svg")).to_have_count(8)  # one for each column
@@ -142,3 +126,37 @@ def test_columns_are_filtered_beside_what_their_values_are_like(lab: Lab) -> Non
     grid.get_by_role("textbox", name="Filter name").press("Escape")
     lab.expect_kernel("table.rows", len(events))
     lab.expect_no_errors()
+
+
+def test_names_and_focus_from_elsewhere(lab: Lab, opened: Callable[[Path], Locator]) -> None:
+    path = shared_trace("hta/trace_filter")
+    events = Trace.open(path).events()
+    grid = opened(path)
+    place = len(events) - 500
+    focus = (int(events["rank"][place]), int(events["event_id"][place]))
+    lab.kernel(f"setattr(selection, 'focus', {focus})")
+    expect(row(grid, place)).to_have_attribute("aria-selected", "true")
+    expect(row(grid, place)).to_be_in_viewport()
+
+    name = str(events["name"][place])
+    row(grid, place).hover()
+    row(grid, place).get_by_role("button").click()
+    lab.expect_kernel("selection.names", (name,))
+    chosen = int((events["name"] == name).sum())
+    expect(grid).to_have_attribute("aria-rowcount", str(chosen + 1))
+    expect(lab.page.get_by_role("status").first).to_have_text(f"{chosen:,} of {len(events):,} events")
+    lab.shot("events-table-names")
+
+    lab.page.get_by_role("searchbox").fill("no such name")
+    expect(lab.page.locator(".hta-events")).to_contain_text("No event lies in the selection.")
+    lab.expect_no_errors()
+
+
+def test_dark(dark_lab: Lab, opened: Callable[[Path], Locator]) -> None:
+    opened(shared_trace("hta/trace_filter"))
+    dark_lab.page.locator("summary", has_text="Columns").click()
+    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_visible()
+    dark_lab.shot("events-table-dark")
+    dark_lab.page.keyboard.press("Escape")
+    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_hidden()
+    dark_lab.expect_no_errors()

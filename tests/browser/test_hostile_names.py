@@ -1,15 +1,14 @@
 """Names that would run or turn the sentence around them, in every panel of a report and in a live viewer."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Playwright, expect
+from playwright.sync_api import Page, expect
 
 from hta_widgets import DiffViewer, TraceExplorer, WhatIf, edits
 from hta_widgets.widgets.panels import available_panels
 from tests.browser.hostile import HOSTILE, TURNED, TURNING, UNSEEN, expect_harmless, hostile_copy
-from tests.browser.lab import TIMELINE, Lab, chromium_page
+from tests.browser.lab import TIMELINE, Lab
 from tests.browser.test_report import Reader
 
 pytestmark = pytest.mark.browser
@@ -18,9 +17,8 @@ KINDS = [entry["kind"] for entry in available_panels()]
 
 
 @pytest.fixture(scope="module")
-def reader(playwright: Playwright) -> Iterator[Reader]:
-    with chromium_page(playwright) as page:
-        yield Reader(page)
+def reader(page: Page) -> Reader:
+    return Reader(page)
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,18 @@
 """Timelines of several runs that move as one."""
 
 import json
+from ast import literal_eval
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.comparison import EXAMPLES, VIEWS, moved, open_viewer, views
-from tests.browser.lab import TIMELINE, Lab, eventually
+from tests.browser.comparison import EXAMPLES, VIEWS, all_in_sight, moved, open_viewer, resting, views
+from tests.browser.lab import TIMELINE, Lab, eventually, expect_view
+from tests.browser.test_timeline import GUTTER
 
 pytestmark = pytest.mark.browser
+
+FIRST_STREAM = 116  # of the first rank, CSS pixels from the timeline's top
 
 # How many pixels of a canvas have a colour: slices do, what lies behind them does not.
 INK = """canvas => {
@@ -31,9 +35,52 @@ viewer._axes.anchors = anchors
 ''', {'viewer': viewer})"""
 
 
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Locator:
+    """One viewer for the tests that take it, which stand together."""
+    return open_viewer(lab)
+
+
+REST = (
+    "([selection.clear() for selection in viewer.selections.values()], "
+    "setattr(viewer, 'align', 'step'), setattr(viewer, 'locked', True), setattr(viewer, 'line', None))"
+)
+
+
+@pytest.fixture
+def viewer(lab: Lab, opened: Locator) -> Locator:
+    to_rest(lab, opened)
+    return opened
+
+
+def to_rest(lab: Lab, viewer: Locator) -> None:
+    """Nothing is selected, and the timelines, locked, show all of the first run."""
+    lab.kernel(REST)
+    lab.expect_kernel("any(part.status == 'busy' for _, part, _ in viewer.parts)", value=False)
+    timelines = viewer.locator(TIMELINE)
+    timelines.first.scroll_into_view_if_needed()
+    timelines.first.press("0")
+    resting(lab)
+
+
+def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab, viewer: Locator) -> None:
+    """However unlike their lengths: here three steps stand beside one."""
+    eventually(lambda: all_in_sight(lab, ("gpt2_ddp", "gpt2_fsdp_full_shard")))
+    # another selection of one run pairs other steps, and says so to the browser at once
+    before = views(lab)
+    lab.kernel("setattr(viewer.selections['gpt2_ddp'], 'iterations', (12,))")
+    after = moved(lab, lab.page, before)
+    # B's first step stands below A's last
+    a, b = (sum(view) / 2 for view in after)
+    starts = [
+        json.loads(lab.kernel(f"int(viewer.traces[{run!r}].iterations.start_ns.{which}())"))
+        for run, which in (("gpt2_ddp", "max"), ("gpt2_fsdp_full_shard", "min"))
+    ]
+    assert abs((a - starts[0]) - (b - starts[1])) < 1_000_000
+
+
 @pytest.mark.parametrize("align", ["step", "op"])
-def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
-    viewer = open_viewer(lab)
+def test_locked_timelines_move_as_one(lab: Lab, viewer: Locator, align: str) -> None:
     page = lab.page
     lock = viewer.get_by_role("button", name="Lock timelines")
     expect(lock).to_have_attribute("aria-pressed", "true")
@@ -84,9 +131,48 @@ def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
     lab.expect_no_errors()
 
 
-def test_a_pan_asks_the_kernel_no_more_than_it_must(lab: Lab) -> None:
+def test_the_same_kernel_in_the_other_run(lab: Lab, viewer: Locator) -> None:
+    """A task of every day, done by one action."""
+    lab.kernel(
+        "globals().update(first=viewer.selections['gpt2_ddp'], "
+        "other=viewer.selections['gpt2_fsdp_full_shard'], "
+        "traces=viewer.traces, scrubber=next(part for area, part, _ in viewer.parts if area == 'timeline'))"
+    )
+    lab.kernel("globals().update(work=traces['gpt2_ddp'].events().query('rank == 0 and stream == 7'))")
+    chosen = "work[work['name'].str.contains('gemm')].sort_values('start_ns').iloc[60]"
+    number, name, start, end = literal_eval(
+        lab.kernel(f"(lambda it: (int(it.event_id), it['name'], int(it.start_ns), int(it.end_ns)))({chosen})")
+    )
+    lanes = viewer.locator(TIMELINE).first
+    lanes.scroll_into_view_if_needed()
+    lab.kernel(f"setattr(scrubber, 'view', ({2 * start - end}, {2 * end - start}))")
+    expect_view(lanes, 2 * start - end, 2 * end - start)
+    lanes.hover()  # which waits until it stands where it stays
+    box = lanes.bounding_box()
+    assert box is not None
+    lab.page.mouse.click(
+        box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
+    )  # one action
+    lab.expect_kernel("first.focus", (0, number))
+    lab.expect_kernel("other.focus is not None", True)
+    events = "traces['gpt2_fsdp_full_shard'].events()"
+    lab.expect_kernel(
+        f"{events}.query('rank == 0 and event_id == ' + str(other.focus[1]))['name'].item()", name
+    )
+    lab.kernel(
+        "globals().update(other_view=[part for area, part, _ in viewer.parts if area == 'timeline'][1], "
+        f"twin={events}.query('rank == 0 and event_id == ' + str(other.focus[1])).iloc[0])"
+    )
+    inside = "bool({0}.view[0] < {1} and {2} < {0}.view[1])"
+    lab.expect_kernel(inside.format("other_view", "twin.start_ns", "twin.end_ns"), True)
+    lab.expect_kernel(inside.format("scrubber", start, end), True)
+    expect(viewer.locator(".hta-timeline-focus").last).to_contain_text("duration")
+    lab.shot("task-other-run")
+    lab.expect_no_errors()
+
+
+def test_a_pan_asks_the_kernel_no_more_than_it_must(lab: Lab, viewer: Locator) -> None:
     """Not once per movement of the mouse: a view inside what is known is not asked about."""
-    viewer = open_viewer(lab)
     page = lab.page
     first = viewer.locator(TIMELINE).first
     lab.kernel(COUNT)
@@ -116,13 +202,22 @@ diff_viewer.TimelineScrubber = partial(diff_viewer.TimelineScrubber, client_slic
 """
 
 
-@pytest.mark.parametrize("align", ["step", "op"])
-def test_very_large_timelines_are_locked_too(lab: Lab, align: str) -> None:
+@pytest.fixture(scope="module")
+def large(lab: Lab) -> Locator:
     code = f"{KERNEL_MODE}\nfrom hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})"
-    lab.open_code(code, f"viewer.align = {align!r}\nviewer", name="diff.ipynb")
-    page, viewer = lab.page, lab.page.locator(".hta-diff")
+    lab.open_code(code, "viewer", name="diff.ipynb")
+    viewer = lab.page.locator(".hta-diff")
     expect(viewer.locator("[data-mode=kernel][data-ready=true]")).to_have_count(2, timeout=60_000)
     lab.expect_kernel("all(part.status == 'idle' for _, part, _ in viewer.parts)", value=True, seconds=60)
+    return viewer
+
+
+@pytest.mark.parametrize("align", ["op", "step"])
+def test_very_large_timelines_are_locked_too(lab: Lab, large: Locator, align: str) -> None:
+    page, viewer = lab.page, large
+    to_rest(lab, viewer)
+    lab.kernel(f"setattr(viewer, 'align', {align!r})")
+    resting(lab)
     before = views(lab)
     first, second = viewer.locator(TIMELINE).all()
     first.focus()
@@ -144,53 +239,6 @@ def test_very_large_timelines_are_locked_too(lab: Lab, align: str) -> None:
     expect(viewer.locator(".hta-timeline-matches [role=status]")).to_contain_text(["matches", "matches"])
     lab.shot(f"diff-viewer-kernel-{align}")
     lab.expect_no_errors()
-
-
-def all_in_sight(lab: Lab, runs: tuple[str, ...]) -> list[list[int]]:
-    """The views, which show all of each run."""
-    shown = views(lab)
-    for (start, end), run in zip(shown, runs, strict=True):
-        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
-        spare = (last - first) / 50  # a scrollbar that comes late
-        assert start <= first + spare, run
-        assert last - spare <= end, run
-    return shown
-
-
-def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab) -> None:
-    """However unlike their lengths: here three steps stand beside one."""
-    lab.open_code(
-        f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\n"
-        "viewer.wait()\none = viewer.selections['gpt2_ddp']",
-        "viewer",
-        name="diff.ipynb",
-    )
-    viewer = lab.page.locator(".hta-diff")
-    expect(viewer.locator(TIMELINE)).to_have_count(2, timeout=60_000)
-    eventually(lambda: all_in_sight(lab, ("gpt2_ddp", "gpt2_fsdp_full_shard")))
-    # another selection of one run pairs other steps, and says so to the browser at once
-    before = views(lab)
-    lab.kernel("setattr(one, 'iterations', (12,))")
-    after = moved(lab, lab.page, before)
-    # B's first step stands below A's last
-    a, b = (sum(view) / 2 for view in after)
-    starts = [
-        json.loads(lab.kernel(f"int(viewer.traces[{run!r}].iterations.start_ns.{which}())"))
-        for run, which in (("gpt2_ddp", "max"), ("gpt2_fsdp_full_shard", "min"))
-    ]
-    assert abs((a - starts[0]) - (b - starts[1])) < 1_000_000
-
-
-def test_all_of_runs_with_longer_and_shorter_steps_is_in_sight(lab: Lab) -> None:
-    """Step stands below step, at one scale: the longer runs reach beyond the shorter one on both sides."""
-    names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard")
-    open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
-
-    def at_one_scale() -> None:
-        widths = [end - start for start, end in all_in_sight(lab, names)]
-        assert max(widths) - min(widths) < max(widths) / 50
-
-    eventually(at_one_scale)
 
 
 # Every view that Python hears of; what corresponds is told late, as on a busy machine.

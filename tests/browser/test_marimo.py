@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Playwright, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.lab import START_SECONDS, TIMELINE, chromium_page, free_port, open_panel
+from tests.browser.lab import START_SECONDS, TIMELINE, free_port, open_panel
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ APP = Path(__file__).with_name("marimo_app.py")
 
 
 @pytest.fixture(scope="module")
-def app(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a running marimo server, which makes a new session for each page."""
     home = tmp_path_factory.mktemp("marimo")
     url = f"http://127.0.0.1:{(port := free_port())}"
@@ -58,17 +58,11 @@ def _up(url: str) -> bool:
     return True
 
 
-@pytest.fixture
-def page(playwright: Playwright) -> Iterator[Page]:
-    with chromium_page(playwright) as page:
-        yield page
-
-
 def test_marimo(app: str, page: Page) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    for _visit in range(2):  # the second is another session of the same process
-        page.goto(app)
+    for theme in ("light", "dark"):  # the second is another session of the same process
+        page.goto(f"{app}?theme={theme}")
         expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
         page.locator(".hta-rank-grid button").nth(1).click()
         expect(page.get_by_text(re.compile(r"ranks \(1,\): \d+ events of \[1\]"))).to_be_visible()
@@ -76,14 +70,9 @@ def test_marimo(app: str, page: Page) -> None:
         open_panel(page, "kernel types")
         expect(page.locator(".hta-panel")).to_have_count(2)
         expect(page.locator(".hta-panel").last.locator("svg")).not_to_have_count(0, timeout=30_000)
-    assert not errors, "\n".join(errors)
-
-
-def test_marimo_dark(app: str, page: Page) -> None:
-    """marimo's theme reaches into its shadow trees, whatever theme the system prefers."""
-    page.goto(f"{app}?theme=dark")
-    expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    # marimo's theme reaches into its shadow trees, whatever theme the system prefers
     expect(page.locator(".hta[data-theme=light]")).to_have_count(0)
     explorer = page.locator(".hta-explorer")
     expect(explorer).to_have_css("background-color", "rgb(17, 20, 24)")
     expect(page.locator(".hta-timeline")).to_have_css("background-color", "rgb(17, 20, 24)")
+    assert not errors, "\n".join(errors)

@@ -20,12 +20,12 @@ import pytest
 from comm.base_comm import BaseComm
 from ipywidgets import Widget
 from ipywidgets.widgets.widget import _remove_buffers
-from playwright.sync_api import Page, Playwright, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from hta_widgets import TraceExplorer, examples
 from hta_widgets.widgets import runtime
 from tests.browser import managers
-from tests.browser.lab import TIMELINE, chromium_page
+from tests.browser.lab import TIMELINE, page_of
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> queue.SimpleQueue[dict[str, Any
 
 
 @pytest.fixture
-def page(playwright: Playwright, messages: queue.SimpleQueue[dict[str, Any]]) -> Iterator[Page]:
+def page(browser: Browser, messages: queue.SimpleQueue[dict[str, Any]]) -> Iterator[Page]:
     """A page that gets the widgets' messages by the functions that other_host.js calls."""
 
     def to_kernel(identity: str, data: Any, buffers: list[str]) -> None:
@@ -97,7 +97,7 @@ def page(playwright: Playwright, messages: queue.SimpleQueue[dict[str, Any]]) ->
         else:
             route.abort()
 
-    with chromium_page(playwright) as page:
+    with page_of(browser) as page:
         page.route("**", serve)
         page.expose_function("toKernel", to_kernel)
         page.expose_function("fromKernel", from_kernel)

@@ -22,7 +22,8 @@ IN_HEAD = {"x": 8, "y": 6}
 IDLE = "float(explorer.frame('temporal_breakdown')['idle_pct'].iloc[0])"
 
 
-def show(lab: Lab) -> tuple[Locator, Locator]:
+@pytest.fixture(scope="module")
+def shown(lab: Lab) -> tuple[Locator, Locator]:
     lab.open_code(CELL, name="plots.ipynb")
     expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     line, modules = (
@@ -37,8 +38,10 @@ def busy(lab: Lab) -> str:
     return percent(100.0 - float(lab.kernel(IDLE)))
 
 
-def test_the_line_has_the_number_of_the_breakdown_also_in_what_a_drag_selects(lab: Lab) -> None:
-    line, modules = show(lab)
+def test_the_line_has_the_number_of_the_breakdown_also_in_what_a_drag_selects(
+    lab: Lab, shown: tuple[Locator, Locator]
+) -> None:
+    line, modules = shown
     name = line.locator("svg.hta-lines text").filter(has_text="dashed: mean")
     expect(name).to_contain_text(busy(lab))
     expect(line).to_contain_text(f"Rank 0 is busy {busy(lab)} of")
@@ -65,9 +68,11 @@ def test_the_line_has_the_number_of_the_breakdown_also_in_what_a_drag_selects(la
     lab.expect_no_errors()
 
 
-def test_areas_add_up_and_a_module_is_gone_into_by_keyboard_and_by_mouse(dark_lab: Lab) -> None:
+def test_areas_add_up_and_a_module_is_gone_into_by_keyboard_and_by_mouse(
+    dark_lab: Lab, shown: tuple[Locator, Locator]
+) -> None:
     lab = dark_lab
-    _, modules = show(lab)
+    _, modules = shown
     marks = modules.locator(".hta-bar-row")
     texts = marks.evaluate_all("(all) => all.map((mark) => mark.getAttribute('aria-label'))")
     tops = "explorer.frame('module_stacks').query('depth == 0').set_index('name')['device_ns']"

@@ -1,13 +1,11 @@
 """What each directive of a report's policy keeps out or lets in: one less makes a difference."""
 
-from collections.abc import Iterator
 from html import escape, unescape
 
 import pytest
-from playwright.sync_api import Page, Playwright, Route
+from playwright.sync_api import Page, Route
 
-from hta_widgets.report import Frozen, page
-from tests.browser.lab import chromium_page
+from hta_widgets import report
 from tests.report.test_page import policy_of
 
 pytestmark = pytest.mark.browser
@@ -54,17 +52,10 @@ WITHOUT: dict[str, set[str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def blank(playwright: Playwright) -> Iterator[Page]:
-    with chromium_page(playwright) as page:
-        yield page
-
-
 def document() -> str:
     about = {"made": "now", "version": "hta_widgets 1", "notes": []}
-    return page(
-        {"explorer": Frozen({"_view": "explorer"})}, "explorer", title="Job", bundle=BUNDLE, about=about
-    )
+    widgets = {"explorer": report.Frozen({"_view": "explorer"})}
+    return report.page(widgets, "explorer", title="Job", bundle=BUNDLE, about=about)
 
 
 def test_each_directive_has_its_case() -> None:
@@ -72,7 +63,7 @@ def test_each_directive_has_its_case() -> None:
 
 
 @pytest.mark.parametrize("left_out", WITHOUT)
-def test_a_directive_less_is_noticed(blank: Page, left_out: str) -> None:
+def test_a_directive_less_is_noticed(page: Page, left_out: str) -> None:
     html = document()
     before = html.split('Content-Security-Policy" content="', 1)[1].split('"', 1)[0]
     directives = unescape(before).split("; ")
@@ -88,12 +79,12 @@ def test_a_directive_less_is_noticed(blank: Page, left_out: str) -> None:
             asked.add(f"asked for {route.request.url.rsplit('/', 1)[-1].rstrip('?')}")
             route.fulfill(body="")
 
-    blank.unroute_all()
-    blank.route("**/*", serve)
-    blank.goto("https://report.example/")
+    page.unroute_all()
+    page.route("**/*", serve)
+    page.goto("https://report.example/")
     if "draws" in USUAL - WITHOUT[left_out]:
-        blank.wait_for_selector("body[data-drawn]")
-    found = {name for name, holds in blank.evaluate(FINDINGS).items() if holds}
-    blank.evaluate("() => document.querySelector('form').submit()")
-    blank.wait_for_timeout(200)  # for what should not come there is no event
+        page.wait_for_selector("body[data-drawn]")
+    found = {name for name, holds in page.evaluate(FINDINGS).items() if holds}
+    page.evaluate("() => document.querySelector('form').submit()")
+    page.wait_for_timeout(200)  # for what should not come there is no event
     assert (found | asked) - {"asked for favicon.ico"} == USUAL ^ WITHOUT[left_out]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from playwright.sync_api import Locator, expect
 from tests.browser.axe import serious_violations
 from tests.browser.lab import TIMELINE, Lab
 from tests.job.many_ranks import write_job
+from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.browser
 
@@ -22,8 +24,8 @@ explorer
 """
 SLOW = {8: 5, 64: 41, 128: 77, 1024: 700}
 PATIENCE = 400_000  # ms: a thousand ranks that were never read, on a busy machine
-# HTA_WIDGETS_SHOTS asks for pictures of the many, too
-SIZES = (8, 64, 1024) if os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
+# a thousand once a week, and for pictures of the many
+SIZES = (8, 64, 1024) if EVERY_CASE or os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +44,24 @@ def show(lab: Lab, job: Path) -> Locator:
     return picker
 
 
+@pytest.fixture(scope="module")
+def opened(lab: Lab, jobs: Callable[[int], Path]) -> Callable[[int], Locator]:
+    """Opens a job of so many ranks, or unselects what is selected in it: tests of the same stand together."""
+    known: list[int] = []
+
+    def open_or_clear(ranks: int) -> Locator:
+        if known[-1:] != [ranks]:
+            known.append(ranks)
+            return show(lab, jobs(ranks))
+        lab.kernel("explorer.selection.clear()")
+        return lab.page.locator(".hta-explorer .hta-ranks")
+
+    return open_or_clear
+
+
 @pytest.mark.parametrize("ranks", SIZES)
-def test_the_slow_rank_is_marked_and_found(lab: Lab, jobs: Callable[[int], Path], ranks: int) -> None:
-    picker, slow = show(lab, jobs(ranks)), SLOW[ranks]
+def test_the_slow_rank_is_marked_and_found(lab: Lab, opened: Callable[[int], Locator], ranks: int) -> None:
+    picker, slow = opened(ranks), SLOW[ranks]
     buttons = picker.locator(".hta-rank-grid button")
     expect(buttons).to_have_count(ranks)
     place = 0 if ranks > 12 else slow
@@ -73,13 +90,62 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, jobs: Callable[[int], Path]
                 lab.shot(f"picker-{ranks}-strips-{'dark' if dark else 'light'}")
                 explorer.locator(".hta-story").scroll_into_view_if_needed()
         lab.use_theme(dark=False)
+        if ranks > 12:
+            takes_the_last_as_quickly_as_the_first(lab, buttons, ranks)
         lab.expect_no_errors()
     finally:
         lab.page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, jobs: Callable[[int], Path]) -> None:
-    picker = show(lab, jobs(128))
+def takes_the_last_as_quickly_as_the_first(lab: Lab, buttons: Locator, ranks: int) -> None:
+    buttons.first.click()
+    lab.expect_kernel("explorer.selection.ranks", (SLOW[ranks],))
+    started = time.monotonic()
+    lab.page.keyboard.press("End")
+    lab.page.keyboard.press("Enter")
+    expect(buttons.last).to_be_focused()
+    expect(buttons.last).to_be_in_viewport()
+    lab.expect_kernel("explorer.selection.ranks", (ranks - 1,))
+    assert time.monotonic() - started < 5  # 0.5 s on an idle machine
+    lab.page.keyboard.press("Shift+ArrowLeft")
+    lab.expect_kernel("explorer.selection.ranks", (ranks - 2, ranks - 1))
+    lab.expect_kernel(
+        "explorer.frame('temporal_breakdown')['rank'].tolist()", [ranks - 2, ranks - 1], seconds=60
+    )
+
+
+def test_the_timeline_opens_on_some_ranks_and_others_are_added(
+    lab: Lab, opened: Callable[[int], Locator]
+) -> None:
+    opened(128)
+    bar = lab.page.locator(".hta-timeline-bar")
+    menu = bar.get_by_role("button", name=re.compile("of 128 ranks$"))
+    expect(menu).to_have_text("3 of 128 ranks")
+    menu.click()
+    listed = bar.locator(".hta-timeline-ranks li")
+    expect(listed).to_have_count(3)
+    expect(listed.filter(has_text="Rank 77")).to_contain_text("compute 1.46 ms, median")
+    box = bar.get_by_role("textbox", name="Add ranks")
+    box.fill("3, 64-65")
+    box.press("Enter")
+    expect(menu).to_have_text("6 of 128 ranks")
+    shown = "sorted(set(explorer._fixed[3][1].lanes.query('shown')['rank']))"
+    lab.expect_kernel(f"{{3, 64, 65, 77}} <= set({shown}) and len({shown})", 6)
+    lab.shot("timeline-ranks-light")
+    bar.get_by_role("button", name="Remove rank 64").click()
+    expect(menu).to_have_text("5 of 128 ranks")
+    # an event that is looked at has its lane
+    lab.kernel("setattr(explorer.selection, 'focus', (100, 5))")
+    expect(menu).to_have_text("6 of 128 ranks")
+    bar.get_by_role("checkbox", name="All ranks").check()
+    expect(menu).to_have_text("128 of 128 ranks")
+    lab.kernel("setattr(explorer.selection, 'ranks', (1, 2))")
+    expect(menu).to_have_text("2 of 128 ranks")
+    lab.expect_no_errors()
+
+
+def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, opened: Callable[[int], Locator]) -> None:
+    picker = opened(128)
     buttons = picker.locator(".hta-rank-grid button")
     order = picker.get_by_role("button", name="Order")
     order.focus()
@@ -107,32 +173,4 @@ def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, jobs: Callable[[int], Pat
     box.fill("nobody")
     box.press("Enter")
     expect(picker.get_by_text("No rank is called that.")).to_be_visible()
-    lab.expect_no_errors()
-
-
-def test_the_timeline_opens_on_some_ranks_and_others_are_added(lab: Lab, jobs: Callable[[int], Path]) -> None:
-    show(lab, jobs(128))
-    bar = lab.page.locator(".hta-timeline-bar")
-    menu = bar.get_by_role("button", name=re.compile("of 128 ranks$"))
-    expect(menu).to_have_text("3 of 128 ranks")
-    menu.click()
-    listed = bar.locator(".hta-timeline-ranks li")
-    expect(listed).to_have_count(3)
-    expect(listed.filter(has_text="Rank 77")).to_contain_text("compute 1.46 ms, median")
-    box = bar.get_by_role("textbox", name="Add ranks")
-    box.fill("3, 64-65")
-    box.press("Enter")
-    expect(menu).to_have_text("6 of 128 ranks")
-    shown = "sorted(set(explorer._fixed[3][1].lanes.query('shown')['rank']))"
-    lab.expect_kernel(f"{{3, 64, 65, 77}} <= set({shown}) and len({shown})", 6)
-    lab.shot("timeline-ranks-light")
-    bar.get_by_role("button", name="Remove rank 64").click()
-    expect(menu).to_have_text("5 of 128 ranks")
-    # an event that is looked at has its lane
-    lab.kernel("setattr(explorer.selection, 'focus', (100, 5))")
-    expect(menu).to_have_text("6 of 128 ranks")
-    bar.get_by_role("checkbox", name="All ranks").check()
-    expect(menu).to_have_text("128 of 128 ranks")
-    lab.kernel("setattr(explorer.selection, 'ranks', (1, 2))")
-    expect(menu).to_have_text("2 of 128 ranks")
     lab.expect_no_errors()

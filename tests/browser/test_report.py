@@ -4,16 +4,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Playwright, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from hta_widgets import DiffViewer, TimelineScrubber, TraceExplorer, WhatIf, analysis, edits, examples
 from hta_widgets.formatting import duration
 from hta_widgets.widgets import what_if_answer
-from tests.browser.lab import TIMELINE, Lab, chromium_page
+from tests.browser.lab import TIMELINE
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.browser
@@ -61,9 +60,8 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(playwright: Playwright) -> Iterator[Reader]:
-    with chromium_page(playwright) as page:
-        yield Reader(page)
+def reader(page: Page) -> Reader:
+    return Reader(page)
 
 
 def shots(page: Page, name: str) -> None:
@@ -291,20 +289,3 @@ def test_name_from_a_trace_is_never_markup(reader: Reader, tmp_path: Path) -> No
     assert page.evaluate("document.body.dataset.ran ?? null") is None
     assert page.locator("img").count() == 0
     reader.expect_quiet()
-
-
-def test_saved_notebook_shows_the_picture_without_a_kernel(lab: Lab) -> None:
-    lab.open_code(
-        "from hta_widgets import TraceExplorer, examples\n"
-        "explorer = TraceExplorer(examples.path('ddp_4ranks'))\n"
-        "explorer.snapshot()",
-        name="picture.ipynb",
-    )
-    lab.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    lab.open("picture.ipynb", afresh=True)  # a new kernel, which has run nothing
-    output = lab.page.locator(".jp-OutputArea-output").first
-    expect(output).to_be_visible()
-    drawn = output.locator("img").first
-    expect(drawn).to_be_visible()
-    assert drawn.evaluate("image => image.naturalWidth") > 800
-    lab.shot("saved-notebook")

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from hta_widgets import TraceExplorer
 from tests.analysis.test_roofline import COPY, SIMT, SQUARE, TF32, US, opened, operator
 from tests.browser.axe import serious_violations
-from tests.browser.lab import TIMELINE, Lab, chromium_page
+from tests.browser.lab import TIMELINE, Lab
 from tests.browser.test_report import Reader
 
 pytestmark = pytest.mark.browser
@@ -182,17 +182,16 @@ def test_an_unknown_device_has_no_roofs_until_they_are_entered(dark_lab: Lab, tm
     lab.expect_no_errors()
 
 
-def test_a_report_has_the_same_view(playwright: object, tmp_path: Path) -> None:
+def test_a_report_has_the_same_view(page: Page, tmp_path: Path) -> None:
     explorer = TraceExplorer(record(tmp_path), panels=["roofline"])
     path = explorer.to_html(tmp_path / "report.html")
-    with chromium_page(playwright) as page:  # type: ignore[arg-type]
-        reader = Reader(page)
-        reader.open(path)
-        panel = page.locator(".hta-panel[data-kind=roofline]")
-        expect(panel.locator(".hta-roofline .hta-bar-row")).to_have_count(4)
-        expect(panel.locator(".hta-roof-line")).to_have_count(3)
-        mark(panel, "aten::mm").locator("path").click()
-        expect(page.locator(".hta-clauses")).to_contain_text("name mm")
-        panel.locator(".hta-peaks summary").click()
-        expect(field(panel, "Peak of TF32 tensor, TFLOP/s")).to_be_disabled()
-        reader.expect_quiet()
+    reader = Reader(page)
+    reader.open(path)
+    panel = page.locator(".hta-panel[data-kind=roofline]")
+    expect(panel.locator(".hta-roofline .hta-bar-row")).to_have_count(4)
+    expect(panel.locator(".hta-roof-line")).to_have_count(3)
+    mark(panel, "aten::mm").locator("path").click()
+    expect(page.locator(".hta-clauses")).to_contain_text("name mm")
+    panel.locator(".hta-peaks summary").click()
+    expect(field(panel, "Peak of TF32 tensor, TFLOP/s")).to_be_disabled()
+    reader.expect_quiet()

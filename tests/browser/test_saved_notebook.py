@@ -40,7 +40,8 @@ STATE = "application/vnd.jupyter.widget-state+json"
 @pytest.fixture
 def saving(lab: Lab) -> Iterator[Lab]:
     """JupyterLab that saves widgets with the notebook."""
-    lab.open_code("pass", name=NAME, afresh=True)
+    if not lab.is_open:
+        lab.open_code("pass", name=NAME)
     lab.page.evaluate(TOGGLE)
     yield lab
     lab.page.evaluate(TOGGLE)
@@ -48,7 +49,7 @@ def saving(lab: Lab) -> Iterator[Lab]:
 
 def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
     lab, page = saving, saving.page
-    lab.open_code(CELL, name=NAME, afresh=True)
+    lab.open_code(CELL, name=NAME)
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     page.locator(".hta-rank-grid button").nth(1).click()
     lab.expect_kernel("explorer.selection.ranks", (1,))
@@ -65,7 +66,7 @@ def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
     assert timeline["_picture"]["saved"].startswith("data:image/webp")
     assert len(json.dumps(saved)) < 1_000_000
 
-    lab.open(NAME, afresh=True)  # with a fresh kernel
+    lab.open(NAME, afresh=True)  # another day: in another page, with a fresh kernel
     expect(page.locator(".hta-kernel-gone")).to_have_count(1, timeout=20_000)
     expect(page.locator(".hta-kernel-gone")).to_contain_text("No kernel answers here")
     expect(page.locator(".hta-rank-grid button").nth(1)).to_have_attribute("aria-pressed", "true")
@@ -87,16 +88,6 @@ def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
     expect(page.locator(".hta-kernel-gone")).to_have_count(0)
 
 
-def test_a_snapshot_is_there_whatever_is_saved(lab: Lab) -> None:
-    lab.open_code(CELL, "explorer.snapshot()", name=NAME, afresh=True)
-    lab.page.evaluate(SAVE)
-    lab.open(NAME, afresh=True)
-    picture = lab.page.locator("img[alt^='ddp_4ranks: 4 ranks']:not(.hta-picture *)")
-    expect(picture).to_be_visible(timeout=20_000)
-    picture.scroll_into_view_if_needed()
-    lab.shot("saved-snapshot")
-
-
 def drawn(picture: Locator) -> str:
     """The SVG of a picture."""
     return base64.b64decode((picture.get_attribute("src") or "").partition("base64,")[2]).decode()
@@ -111,10 +102,10 @@ def expect_drawn(picture: Locator, words: str) -> None:
     eventually(has_them, seconds=30)
 
 
-def test_a_picture_stands_in_by_default(lab: Lab) -> None:
+def test_a_picture_stands_in_by_default_and_a_snapshot_stays(lab: Lab) -> None:
     """JupyterLab saves no widgets unless told to: the reader sees a picture of the last state instead."""
     page, picture = lab.page, lab.page.locator(PICTURE)
-    lab.open_code(CELL, name=NAME, afresh=True)
+    lab.open_code(CELL, "explorer.snapshot()", name=NAME)
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     expect(picture).to_have_count(1, timeout=20_000)
     expect(picture).to_be_hidden()  # beside the live view nobody sees it
@@ -135,12 +126,15 @@ def test_a_picture_stands_in_by_default(lab: Lab) -> None:
     assert "application/vnd.jupyter.widget-view+json" in live["data"]
     assert len(json.dumps(still)) < 60_000
 
-    lab.open(NAME, afresh=True)  # with a fresh kernel
+    lab.open(NAME)  # with a fresh kernel
     expect(picture).to_be_visible(timeout=20_000)
     expect(page.get_by_text("model not found")).to_be_hidden()  # the picture is there instead
+    snapshot = page.locator("img[alt^='ddp_4ranks: 4 ranks']:not(.hta-picture *)")
+    expect(snapshot).to_be_visible()
+    assert snapshot.evaluate("image => image.naturalWidth") > 800
     lab.shot("saved-stand-in")
     (lab.server.root / NAME).write_text(json.dumps(saved | {"nbformat_minor": 4}))
-    lab.open(NAME, afresh=True)  # as somebody else's, which is not trusted
+    lab.open(NAME)  # as somebody else's, which is not trusted
     expect(picture).to_be_visible(timeout=20_000)
     lab.shot("saved-stand-in-untrusted")
 
@@ -179,7 +173,6 @@ def test_pictures_keep_to_their_cells(lab: Lab) -> None:
         "display(explorer)\nclear_output()",
         "import ipywidgets\nipywidgets.VBox([explorer])",
         name=NAME,
-        afresh=True,
     )
     expect(page.locator(TIMELINE)).to_have_count(3, timeout=60_000)
     lab.kernel("setattr(explorer.selection, 'ranks', (2,))")

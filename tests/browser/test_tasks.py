@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from hta_widgets.formatting import duration
-from tests.browser.comparison import open_viewer
 from tests.browser.lab import TIMELINE, Lab, expect_view
 from tests.browser.test_steps import comes_to_the_top
 from tests.browser.test_timeline import GUTTER
@@ -349,43 +348,3 @@ def test_the_timeline_is_as_high_as_it_was_left(user: User) -> None:
     edge.dblclick()
     user.lab.expect_kernel("timeline.height", 480)
     user.lab.page.evaluate("() => localStorage.clear()")
-
-
-def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
-    viewer = open_viewer(lab)
-    lab.kernel(
-        "globals().update(first=viewer.selections['gpt2_ddp'], "
-        "other=viewer.selections['gpt2_fsdp_full_shard'], "
-        "traces=viewer.traces, scrubber=next(part for area, part, _ in viewer.parts if area == 'timeline'))"
-    )
-    lab.kernel("globals().update(work=traces['gpt2_ddp'].events().query('rank == 0 and stream == 7'))")
-    chosen = "work[work['name'].str.contains('gemm')].sort_values('start_ns').iloc[60]"
-    number, name, start, end = literal_eval(
-        lab.kernel(f"(lambda it: (int(it.event_id), it['name'], int(it.start_ns), int(it.end_ns)))({chosen})")
-    )
-    lanes = viewer.locator(TIMELINE).first
-    lanes.scroll_into_view_if_needed()
-    lab.kernel(f"setattr(scrubber, 'view', ({2 * start - end}, {2 * end - start}))")
-    expect_view(lanes, 2 * start - end, 2 * end - start)
-    lanes.hover()  # which waits until it stands where it stays
-    box = lanes.bounding_box()
-    assert box is not None
-    lab.page.mouse.click(
-        box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
-    )  # one action
-    lab.expect_kernel("first.focus", (0, number))
-    lab.expect_kernel("other.focus is not None", True)
-    events = "traces['gpt2_fsdp_full_shard'].events()"
-    lab.expect_kernel(
-        f"{events}.query('rank == 0 and event_id == ' + str(other.focus[1]))['name'].item()", name
-    )
-    lab.kernel(
-        "globals().update(other_view=[part for area, part, _ in viewer.parts if area == 'timeline'][1], "
-        f"twin={events}.query('rank == 0 and event_id == ' + str(other.focus[1])).iloc[0])"
-    )
-    inside = "bool({0}.view[0] < {1} and {2} < {0}.view[1])"
-    lab.expect_kernel(inside.format("other_view", "twin.start_ns", "twin.end_ns"), True)
-    lab.expect_kernel(inside.format("scrubber", start, end), True)
-    expect(viewer.locator(".hta-timeline-focus").last).to_contain_text("duration")
-    lab.shot("task-other-run")
-    lab.expect_no_errors()

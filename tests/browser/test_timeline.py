@@ -3,6 +3,7 @@
 import re
 import time
 from ast import literal_eval
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -17,20 +18,55 @@ STREAM = 115  # the first stream of the first rank
 LANES = 120  # well below the axis and the first rank's header
 
 
-def open_timeline(lab: Lab, trace: str, options: str = ", height=420") -> Locator:
+def open_timeline(lab: Lab, trace: str, options: str = "") -> Locator:
     lab.open_code(
         "from hta_widgets import Trace\n"
         "from hta_widgets.widgets.selection import Selection\n"
         "from hta_widgets.widgets.timeline_scrubber import TimelineScrubber\n"
         f"trace = Trace.open({str(shared_trace(trace))!r}, cache=False)\n"
         "selection = Selection()\n"
-        f"timeline = TimelineScrubber(trace, selection=selection{options})\n"
+        f"timeline = TimelineScrubber(trace, selection=selection, {options or 'height=420'})\n"
         "timeline",
         name="timeline.ipynb",
     )
     timeline = lab.page.locator(TIMELINE).first
     expect(timeline).to_be_visible(timeout=60_000)
     return timeline
+
+
+Opened = Callable[..., Locator]
+REST = (
+    "(selection.clear(), setattr(timeline, 'critical_path', False), setattr(timeline, 'counters', []), "
+    "setattr(timeline, 'view', trace.extent_ns))"
+)
+
+
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Opened:
+    """Opens a timeline, or puts it to rest if it is open: tests of the same one stand together."""
+    known: list[tuple[str, str]] = []
+
+    def open_or_rest(trace: str, options: str = "") -> Locator:
+        if known[-1:] != [(trace, options)]:
+            known.append((trace, options))
+            return open_timeline(lab, trace, options)
+        timeline = lab.page.locator(TIMELINE).first
+        lab.page.mouse.move(0, 0)
+        lab.kernel(REST)
+        timeline.focus()
+        for key in ("Escape", *["PageUp"] * 4):  # nothing is measured, and the first lanes are in sight
+            lab.page.keyboard.press(key)
+        expect_view(timeline, *literal_eval(lab.kernel("trace.extent_ns")))
+        return timeline
+
+    return open_or_rest
+
+
+@pytest.fixture(scope="module", params=["height=420, client_slices=10", ""], ids=["kernel", "client"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """Options of timelines whose slices stay in the kernel, or are all in the page."""
+    options: str = request.param
+    return options
 
 
 def bar(lab: Lab) -> Locator:
@@ -108,17 +144,38 @@ def colours(timeline: Locator) -> int:
     return count
 
 
-@pytest.mark.parametrize("mode", ["client", "kernel"])
-def test_search_lights_up_and_is_stepped_through(lab: Lab, mode: str) -> None:
-    options = ", client_slices=10" if mode == "kernel" else ""
-    timeline = open_timeline(lab, "hta/trace_filter", options)
+def test_click_on_a_gap_selects_it_and_a_key_its_time(lab: Lab, opened: Opened, mode: str) -> None:
+    timeline = opened("hta/ns_resolution_trace", mode)
+    # the longest time between two kernels that follow each other on the first stream
+    lab.kernel("globals().update(stream=trace.events().dropna(subset='stream').sort_values('start_ns'))")
+    lab.kernel("globals().update(stream=stream[stream['stream'] == stream['stream'].min()])")
+    lab.kernel("globals().update(gaps=stream['start_ns'].values[1:] - stream['end_ns'].values[:-1])")
+    edges = "int(stream['end_ns'].values[gaps.argmax()]), int(stream['start_ns'].values[gaps.argmax() + 1])"
+    gap = literal_eval(lab.kernel(f"({edges})"))
+    width = gap[1] - gap[0]
+    show(lab, timeline, gap[0] - width, gap[1] + width)
+    box = timeline.bounding_box()
+    assert box is not None
+    lab.page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + 116)
+    expect(lab.page.locator(".hta-timeline-tip")).to_contain_text("idle")
+    lab.shot(f"timeline-gap-{'kernel' if mode else 'client'}")
+    lab.page.mouse.down()
+    lab.page.mouse.up()
+    lab.expect_kernel("selection.gap and (selection.gap[2], selection.window)", (gap[0], None))
+    lab.page.keyboard.press("r")
+    lab.expect_kernel("selection.window", gap)
+    lab.expect_no_errors()
+
+
+def test_search_lights_up_and_is_stepped_through(lab: Lab, opened: Opened, mode: str) -> None:
+    timeline = opened("hta/trace_filter", mode)
     before = colours(timeline)
     lab.kernel("setattr(selection, 'query', 'AddMM')")
     count = literal_eval(lab.kernel("int(trace.events()['name'].str.contains('addmm', case=False).sum())"))
     assert count > 2
     expect(bar(lab)).to_contain_text(f"{count:,} matches")
     expect_colours(timeline, 1, before / 2)
-    lab.shot(f"timeline-search-{mode}")
+    lab.shot(f"timeline-search-{'kernel' if mode else 'client'}")
 
     timeline.focus()
     lab.page.keyboard.press("n")
@@ -141,9 +198,8 @@ def test_search_lights_up_and_is_stepped_through(lab: Lab, mode: str) -> None:
     lab.expect_no_errors()
 
 
-@pytest.mark.parametrize("mode", ["client", "kernel"])
-def test_matches_are_listed_and_gone_to(lab: Lab, mode: str) -> None:
-    open_timeline(lab, "hta/trace_filter", ", client_slices=100" if mode == "kernel" else "")
+def test_matches_are_listed_and_gone_to(lab: Lab, opened: Opened, mode: str) -> None:
+    opened("hta/trace_filter", mode)
     lab.kernel("setattr(selection, 'query', 'nccl')")
     bar(lab).get_by_role("button", name="List").click()
     listed = bar(lab).get_by_role("region", name="Slices that match")
@@ -164,15 +220,64 @@ def test_matches_are_listed_and_gone_to(lab: Lab, mode: str) -> None:
     )
     lab.page.keyboard.press("ArrowDown")
     lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", False)
-    lab.shot(f"match-list-{mode}")
+    lab.shot(f"match-list-{'kernel' if mode else 'client'}")
     lab.page.keyboard.press("Escape")
     expect(listed).to_have_count(0)
     expect(bar(lab).get_by_role("button", name="List")).to_be_focused()
     lab.expect_no_errors()
 
 
-def test_names_light_up_too(lab: Lab) -> None:
-    open_timeline(lab, "hta/trace_filter")
+def test_a_brush_tells_what_it_holds_while_it_is_drawn(lab: Lab, opened: Opened, mode: str) -> None:
+    timeline = opened("hta/trace_filter", mode)
+    box = timeline.bounding_box()
+    assert box is not None
+    y, x = box["y"] + 300, box["x"] + GUTTER + (box["width"] - GUTTER) * 0.3
+    lab.page.mouse.move(x, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x + 200, y, steps=5)
+    words = timeline.locator(".hta-timeline-sums")
+    expect(words).to_be_visible()
+    expect(words).to_contain_text("streams busy")
+    lab.shot(f"timeline-brush-words-{'kernel' if mode else 'client'}")
+    lab.page.mouse.up()
+    lab.expect_kernel("selection.window is not None", True)
+    inside = "(lambda e, w: e[(e.start_ns < w[1]) & ((e.start_ns + e.dur_ns > w[0]) | (e.start_ns >= w[0]))])"
+    for _ in range(40):  # the window of the drag's last moment comes after those of its earlier ones
+        count = literal_eval(lab.kernel(f"len({inside}(trace.events(), selection.window))"))
+        if f"{count:,} slices on the lanes shown" in words.inner_text():
+            break
+        lab.page.wait_for_timeout(250)
+    assert count > 2
+    line = lab.page.locator(".hta-timeline-focus").first
+    expect(words).to_contain_text(f"{count:,} slices on the lanes shown")
+    expect(line).to_contain_text(f"{count:,} slices on the lanes shown")
+    # fewer lanes, fewer slices: rank 1 alone, by hand
+    lab.kernel("setattr(selection, 'ranks', (1,))")
+    lab.page.mouse.move(x + 200, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x + 260, y, steps=3)
+    lab.page.mouse.up()
+    of_one = f"{inside}(trace.events().query('rank == 1'), selection.window)"
+    lab.expect_kernel(f"(len({of_one}) > 0, selection.window[1] > {0})", (True, True))
+    lab.page.wait_for_timeout(400)
+    count = literal_eval(lab.kernel(f"len({of_one})"))
+    lab.kernel("exec('from hta_widgets.analysis import temporal_breakdown', globals())")
+    lab.kernel("exec('from hta_widgets.trace.scope import Scope', globals())")
+    busy = (
+        "(lambda f: 100 * f['busy_ns'][0] / f['window_ns'][0])"
+        "(temporal_breakdown(trace, Scope(ranks=(1,), window_ns=selection.window)))"
+    )
+    share = literal_eval(lab.kernel(f"float({busy})"))
+    expect(line).to_contain_text(f"{count:,} slice")
+    told = re.search(r"streams busy ([\d.]+) %", line.text_content() or "")
+    assert told is not None and float(told[1]) == pytest.approx(share, abs=0.06)
+    lab.page.mouse.move(x + 20, y - 40)
+    expect(words).to_be_hidden()  # what is under the pointer now is told instead
+    lab.expect_no_errors()
+
+
+def test_names_light_up_too(lab: Lab, opened: Opened) -> None:
+    opened("hta/trace_filter")
     name = literal_eval(lab.kernel("str(trace.events()['name'].iloc[0])"))
     count = literal_eval(lab.kernel(f"int((trace.events()['name'] == {name!r}).sum())"))
     lab.kernel(f"setattr(selection, 'names', ({name!r}, 'no such name'))")
@@ -182,77 +287,8 @@ def test_names_light_up_too(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/ns_resolution_trace")
-    before = colours(timeline)
-    toggle = bar(lab).get_by_role("button", name="Critical path")
-    expect(toggle).to_have_attribute("aria-pressed", "false")
-    toggle.click()
-    lab.expect_kernel("timeline.critical_path", True)
-    message = bar(lab).locator(".hta-timeline-path")
-    expect(message).to_contain_text("The path leads through", timeout=30_000)
-    expect_colours(timeline, 0, before)
-    lab.shot("timeline-path")
-
-    # the longest segment: in view, under the pointer
-    path = "__import__('hta_widgets').analysis.critical_path(trace)"
-    start, end, event = literal_eval(
-        lab.kernel(
-            f"(lambda f: tuple(int(f.loc[(f['dur_ns'] * (f['kind'] == 'kernel')).idxmax(), c]) "
-            f"for c in ('start_ns', 'end_ns', 'event_id')))({path})"
-        )
-    )
-    lab.kernel(f"setattr(selection, 'focus', (0, {event}))")
-    show(lab, timeline, start - (end - start), end + (end - start))
-    box = timeline.bounding_box()
-    assert box is not None
-    tip = lab.page.locator(".hta-timeline-tip")
-    x = box["x"] + GUTTER + (box["width"] - GUTTER) / 2
-    for y in range(100, int(box["height"]), 10):  # wherever the stream's lane stands
-        lab.page.mouse.move(x, box["y"] + y)
-        if tip.is_visible() and "critical path" in tip.inner_text():
-            break
-    expect(tip).to_contain_text("bound by a compute kernel")
-    lab.shot("timeline-path-hover")
-    toggle.click()
-    expect(message).to_have_text("")
-    lab.expect_no_errors()
-
-
-def test_the_bar_reports_a_missing_link(lab: Lab) -> None:
-    open_timeline(lab, "hta/cpu_only")
-    bar(lab).get_by_role("button", name="Critical path").click()
-    expect(bar(lab)).to_contain_text("ProfilerActivity.CUDA", timeout=30_000)
-    lab.expect_no_errors()
-
-
-@pytest.mark.parametrize("mode", ["client", "kernel"])
-def test_click_on_a_gap_selects_it_and_a_key_its_time(lab: Lab, mode: str) -> None:
-    options = ", client_slices=10" if mode == "kernel" else ""
-    timeline = open_timeline(lab, "hta/ns_resolution_trace", options)
-    # the longest time between two kernels that follow each other on the first stream
-    lab.kernel("globals().update(stream=trace.events().dropna(subset='stream').sort_values('start_ns'))")
-    lab.kernel("globals().update(stream=stream[stream['stream'] == stream['stream'].min()])")
-    lab.kernel("globals().update(gaps=stream['start_ns'].values[1:] - stream['end_ns'].values[:-1])")
-    edges = "int(stream['end_ns'].values[gaps.argmax()]), int(stream['start_ns'].values[gaps.argmax() + 1])"
-    gap = literal_eval(lab.kernel(f"({edges})"))
-    width = gap[1] - gap[0]
-    show(lab, timeline, gap[0] - width, gap[1] + width)
-    box = timeline.bounding_box()
-    assert box is not None
-    lab.page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + 116)
-    expect(lab.page.locator(".hta-timeline-tip")).to_contain_text("idle")
-    lab.shot(f"timeline-gap-{mode}")
-    lab.page.mouse.down()
-    lab.page.mouse.up()
-    lab.expect_kernel("selection.gap and (selection.gap[2], selection.window)", (gap[0], None))
-    lab.page.keyboard.press("r")
-    lab.expect_kernel("selection.window", gap)
-    lab.expect_no_errors()
-
-
-def test_keys_go_to_the_caller_and_the_first_call(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/trace_filter")
+def test_keys_go_to_the_caller_and_the_first_call(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/trace_filter")
     lab.kernel("setattr(selection, 'query', 'aten::addmm')")
     expect(bar(lab)).to_contain_text("match")
     timeline.focus()
@@ -274,8 +310,8 @@ def test_keys_go_to_the_caller_and_the_first_call(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_pan_minimap_and_keys_move_the_view(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/trace_filter")
+def test_pan_minimap_and_keys_move_the_view(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/trace_filter")
     first, last = literal_eval(lab.kernel("trace.extent_ns"))
     quarter = (last - first) // 4
     show(lab, timeline, first + quarter, first + 2 * quarter)
@@ -319,152 +355,8 @@ def test_pan_minimap_and_keys_move_the_view(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_the_gutter_is_widened_and_remembered_and_ranks_stay_named(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/trace_diff/control", ", height=260")
-    edge = timeline.get_by_role("separator", name="Width of the lanes' names")
-    gutter = timeline.locator(".hta-timeline-gutter")
-    expect_width(gutter, GUTTER)
-    box = edge.bounding_box()
-    lab.page.mouse.move(box["x"] + 3, box["y"] + 150)
-    lab.page.mouse.down()
-    lab.page.mouse.move(box["x"] + 63, box["y"] + 150, steps=3)
-    lab.page.mouse.up()
-    expect_width(gutter, GUTTER + 60)
-    lab.kernel("setattr(timeline, 'counters', [])")
-    lab.expect_kernel("(selection.window, timeline.pinned)", (None, []))  # no brush, no pin
-    edge.focus()
-    lab.page.keyboard.press("ArrowLeft")
-    expect_width(gutter, GUTTER + 60 - 24)
-    lab.run_all()
-    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    expect_width(gutter, GUTTER + 36)
-    edge.dblclick(position={"x": 3, "y": 200})
-    expect_width(gutter, GUTTER)
-    # the rank's header stays while its lanes scroll by: a click on it still folds them
-    timeline.focus()
-    for _ in range(2):
-        lab.page.keyboard.press("PageDown")
-    lab.page.wait_for_timeout(300)  # the scrolling is drawn
-    before = timeline.evaluate(LANES_DRAWN)
-    timeline.click(position={"x": 60, "y": LANES - 28})
-    expect_other(timeline, LANES_DRAWN, before)
-    lab.expect_kernel("timeline.pinned", [])
-    lab.expect_no_errors()
-
-
-def test_lanes_are_grouped_moved_and_put_back(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/trace_diff/control", ", height=300")
-    rows = "timeline.lanes[['group', 'label']].values.tolist()"
-    (group, first), (_, second) = literal_eval(lab.kernel(rows))[:2]
-    rank = group.removeprefix("Rank ")
-    # a name is dragged below the next one
-    box = timeline.bounding_box()
-    assert box is not None
-    x, y = box["x"] + 60, box["y"] + STREAM
-    lab.page.mouse.move(x, y)
-    lab.page.mouse.down()
-    lab.page.mouse.move(x, y + 30, steps=4)
-    lab.shot("timeline-lane-dragged")
-    assert timeline.locator(".hta-timeline-marks").is_visible()  # where it would stand
-    lab.page.mouse.up()
-    lab.expect_kernel(f"{rows}[:2]", [[group, second], [group, first]])
-    lab.expect_kernel("(timeline.pinned, selection.window)", ([], None))  # no click, no brush
-    # and back by a key, with the pointer on it
-    timeline.hover(position={"x": 60, "y": STREAM + 28})
-    timeline.focus()
-    timeline.hover(position={"x": 61, "y": STREAM + 28})
-    lab.page.keyboard.press("{")
-    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
-
-    bar(lab).get_by_role("button", name="Lanes").click()
-    menu = bar(lab).get_by_role("group", name="Lanes")
-    menu.get_by_label("Rank, then process and device").check()
-    lab.expect_kernel("timeline.lane_groups", "process")
-    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"Rank {rank} · {' '.join(first.split()[:2])}")
-    menu.get_by_label("Stream or kind of thread").check()
-    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"{first.split(' ', 2)[2]} of each rank")
-    lab.shot("timeline-lanes-grouped")
-    menu.get_by_role("button", name="Usual order").click()
-    lab.expect_kernel("timeline.lane_order", [])
-    menu.get_by_label("Rank", exact=True).check()
-    lab.page.keyboard.press("Escape")
-    expect(menu).to_have_count(0)
-    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
-    lab.expect_no_errors()
-
-
-def test_python_is_taken_out_of_the_calls(lab: Lab) -> None:
-    timeline = open_timeline(lab, "tracelens/mi300", ", height=300")
-    threads = "timeline.lanes.query('kind == \"thread\"')"
-    everything = literal_eval(lab.kernel(f"int({threads}['slices'].sum())"))
-    modules = "trace.events()['name'].astype('str').str.startswith('nn.Module: ').sum()"
-    count = literal_eval(lab.kernel(f"int({modules})"))
-    assert count > 0
-    bar(lab).get_by_role("button", name="Lanes").click()
-    bar(lab).get_by_label("Modules and Python on lanes of their own").check()
-    lab.expect_kernel(
-        f"int({threads}[{threads}['label'].str.startswith('modules · ')]['slices'].sum())", count, seconds=30
-    )
-    lab.expect_kernel(f"int({threads}['slices'].sum())", everything)
-    expect(timeline).to_be_visible()
-    lab.page.wait_for_timeout(500)
-    lab.shot("timeline-python-apart")
-    lab.expect_no_errors()
-
-
-@pytest.mark.parametrize("mode", ["client", "kernel"])
-def test_a_brush_tells_what_it_holds_while_it_is_drawn(lab: Lab, mode: str) -> None:
-    options = ", height=420" + (", client_slices=10" if mode == "kernel" else "")
-    timeline = open_timeline(lab, "hta/trace_filter", options)
-    box = timeline.bounding_box()
-    assert box is not None
-    y, x = box["y"] + 300, box["x"] + GUTTER + (box["width"] - GUTTER) * 0.3
-    lab.page.mouse.move(x, y)
-    lab.page.mouse.down()
-    lab.page.mouse.move(x + 200, y, steps=5)
-    words = timeline.locator(".hta-timeline-sums")
-    expect(words).to_be_visible()
-    expect(words).to_contain_text("streams busy")
-    lab.shot(f"timeline-brush-words-{mode}")
-    lab.page.mouse.up()
-    lab.expect_kernel("selection.window is not None", True)
-    inside = "(lambda e, w: e[(e.start_ns < w[1]) & ((e.start_ns + e.dur_ns > w[0]) | (e.start_ns >= w[0]))])"
-    for _ in range(40):  # the window of the drag's last moment comes after those of its earlier ones
-        count = literal_eval(lab.kernel(f"len({inside}(trace.events(), selection.window))"))
-        if f"{count:,} slices on the lanes shown" in words.inner_text():
-            break
-        lab.page.wait_for_timeout(250)
-    assert count > 2
-    line = lab.page.locator(".hta-timeline-focus").first
-    expect(words).to_contain_text(f"{count:,} slices on the lanes shown")
-    expect(line).to_contain_text(f"{count:,} slices on the lanes shown")
-    # fewer lanes, fewer slices: rank 1 alone, by hand
-    lab.kernel("setattr(selection, 'ranks', (1,))")
-    lab.page.mouse.move(x + 200, y)
-    lab.page.mouse.down()
-    lab.page.mouse.move(x + 260, y, steps=3)
-    lab.page.mouse.up()
-    of_one = f"{inside}(trace.events().query('rank == 1'), selection.window)"
-    lab.expect_kernel(f"(len({of_one}) > 0, selection.window[1] > {0})", (True, True))
-    lab.page.wait_for_timeout(400)
-    count = literal_eval(lab.kernel(f"len({of_one})"))
-    lab.kernel("exec('from hta_widgets.analysis import temporal_breakdown', globals())")
-    lab.kernel("exec('from hta_widgets.trace.scope import Scope', globals())")
-    busy = (
-        "(lambda f: 100 * f['busy_ns'][0] / f['window_ns'][0])"
-        "(temporal_breakdown(trace, Scope(ranks=(1,), window_ns=selection.window)))"
-    )
-    share = literal_eval(lab.kernel(f"float({busy})"))
-    expect(line).to_contain_text(f"{count:,} slice")
-    told = re.search(r"streams busy ([\d.]+) %", line.text_content() or "")
-    assert told is not None and float(told[1]) == pytest.approx(share, abs=0.06)
-    lab.page.mouse.move(x + 20, y - 40)
-    expect(words).to_be_hidden()  # what is under the pointer now is told instead
-    lab.expect_no_errors()
-
-
-def test_fingers_pan_and_zoom(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/trace_filter")
+def test_fingers_pan_and_zoom(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/trace_filter")
     first, last = literal_eval(lab.kernel("trace.extent_ns"))
     middle, span = (first + last) // 2, last - first
     show(lab, timeline, middle - span // 8, middle + span // 8)
@@ -494,9 +386,9 @@ def test_fingers_pan_and_zoom(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_flags_with_notes(lab: Lab) -> None:
+def test_flags_with_notes(lab: Lab, opened: Opened) -> None:
     """M flags the moment under the pointer; its note is written, changed and removed; Shift+M goes on."""
-    timeline = open_timeline(lab, "hta/trace_filter")
+    timeline = opened("hta/trace_filter")
     start, end = view(lab)
     box = timeline.bounding_box()
     assert box is not None
@@ -552,9 +444,9 @@ def test_flags_with_notes(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_the_time_between_two_slices(lab: Lab) -> None:
+def test_the_time_between_two_slices(lab: Lab, opened: Opened) -> None:
     """X holds on to the focused slice, Shift+click measures from it; both say what the events say."""
-    timeline = open_timeline(lab, "hta/trace_filter")
+    timeline = opened("hta/trace_filter")
     lab.kernel(
         "globals().update(found=trace.events().query('rank == 0 and stream == 7 and dur_ns > 200_000')"
         ".sort_values('start_ns').iloc[:2])"
@@ -590,8 +482,59 @@ def test_the_time_between_two_slices(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab) -> None:
-    timeline = open_timeline(lab, "hta/ns_resolution_trace")
+def test_dark_theme(dark_lab: Lab, opened: Opened) -> None:
+    """Nothing but a look: search and path in dark colours."""
+    timeline = opened("hta/trace_filter")
+    dark_lab.kernel("setattr(selection, 'query', 'nccl')")
+    expect(bar(dark_lab)).to_contain_text("match")
+    dark_lab.shot("timeline-search-dark")
+    dark_lab.kernel("selection.clear()")
+    dark_lab.kernel("setattr(timeline, 'critical_path', True)")
+    expect(bar(dark_lab)).to_contain_text("The path leads through", timeout=30_000)
+    show(dark_lab, timeline, 1_300_000_000, 1_306_000_000)
+    dark_lab.shot("timeline-path-dark")
+    dark_lab.expect_no_errors()
+
+
+def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/ns_resolution_trace")
+    before = colours(timeline)
+    toggle = bar(lab).get_by_role("button", name="Critical path")
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    toggle.click()
+    lab.expect_kernel("timeline.critical_path", True)
+    message = bar(lab).locator(".hta-timeline-path")
+    expect(message).to_contain_text("The path leads through", timeout=30_000)
+    expect_colours(timeline, 0, before)
+    lab.shot("timeline-path")
+
+    # the longest segment: in view, under the pointer
+    path = "__import__('hta_widgets').analysis.critical_path(trace)"
+    start, end, event = literal_eval(
+        lab.kernel(
+            f"(lambda f: tuple(int(f.loc[(f['dur_ns'] * (f['kind'] == 'kernel')).idxmax(), c]) "
+            f"for c in ('start_ns', 'end_ns', 'event_id')))({path})"
+        )
+    )
+    lab.kernel(f"setattr(selection, 'focus', (0, {event}))")
+    show(lab, timeline, start - (end - start), end + (end - start))
+    box = timeline.bounding_box()
+    assert box is not None
+    tip = lab.page.locator(".hta-timeline-tip")
+    x = box["x"] + GUTTER + (box["width"] - GUTTER) / 2
+    for y in range(100, int(box["height"]), 10):  # wherever the stream's lane stands
+        lab.page.mouse.move(x, box["y"] + y)
+        if tip.is_visible() and "critical path" in tip.inner_text():
+            break
+    expect(tip).to_contain_text("bound by a compute kernel")
+    lab.shot("timeline-path-hover")
+    toggle.click()
+    expect(message).to_have_text("")
+    lab.expect_no_errors()
+
+
+def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/ns_resolution_trace")
     button = bar(lab).get_by_role("button", name="Counters")
     button.click()
     listed = bar(lab).get_by_role("group", name="Counters")
@@ -636,6 +579,106 @@ def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab) -> None:
     expect(tip.filter(has_text="queue length")).to_have_count(0)
 
 
+def test_the_bar_reports_a_missing_link(lab: Lab, opened: Opened) -> None:
+    opened("hta/cpu_only")
+    bar(lab).get_by_role("button", name="Critical path").click()
+    expect(bar(lab)).to_contain_text("ProfilerActivity.CUDA", timeout=30_000)
+    lab.expect_no_errors()
+
+
+def test_lanes_are_grouped_moved_and_put_back(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/trace_diff/control", "height=260")
+    rows = "timeline.lanes[['group', 'label']].values.tolist()"
+    (group, first), (_, second) = literal_eval(lab.kernel(rows))[:2]
+    rank = group.removeprefix("Rank ")
+    # a name is dragged below the next one
+    box = timeline.bounding_box()
+    assert box is not None
+    x, y = box["x"] + 60, box["y"] + STREAM
+    lab.page.mouse.move(x, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x, y + 30, steps=4)
+    lab.shot("timeline-lane-dragged")
+    assert timeline.locator(".hta-timeline-marks").is_visible()  # where it would stand
+    lab.page.mouse.up()
+    lab.expect_kernel(f"{rows}[:2]", [[group, second], [group, first]])
+    lab.expect_kernel("(timeline.pinned, selection.window)", ([], None))  # no click, no brush
+    # and back by a key, with the pointer on it
+    timeline.hover(position={"x": 60, "y": STREAM + 28})
+    timeline.focus()
+    timeline.hover(position={"x": 61, "y": STREAM + 28})
+    lab.page.keyboard.press("{")
+    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
+
+    bar(lab).get_by_role("button", name="Lanes").click()
+    menu = bar(lab).get_by_role("group", name="Lanes")
+    menu.get_by_label("Rank, then process and device").check()
+    lab.expect_kernel("timeline.lane_groups", "process")
+    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"Rank {rank} · {' '.join(first.split()[:2])}")
+    menu.get_by_label("Stream or kind of thread").check()
+    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"{first.split(' ', 2)[2]} of each rank")
+    lab.shot("timeline-lanes-grouped")
+    menu.get_by_role("button", name="Usual order").click()
+    lab.expect_kernel("timeline.lane_order", [])
+    menu.get_by_label("Rank", exact=True).check()
+    lab.page.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
+    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
+    lab.expect_no_errors()
+
+
+def test_the_gutter_is_widened_and_remembered_and_ranks_stay_named(lab: Lab, opened: Opened) -> None:
+    timeline = opened("hta/trace_diff/control", "height=260")
+    edge = timeline.get_by_role("separator", name="Width of the lanes' names")
+    gutter = timeline.locator(".hta-timeline-gutter")
+    expect_width(gutter, GUTTER)
+    box = edge.bounding_box()
+    lab.page.mouse.move(box["x"] + 3, box["y"] + 150)
+    lab.page.mouse.down()
+    lab.page.mouse.move(box["x"] + 63, box["y"] + 150, steps=3)
+    lab.page.mouse.up()
+    expect_width(gutter, GUTTER + 60)
+    lab.kernel("setattr(timeline, 'counters', [])")
+    lab.expect_kernel("(selection.window, timeline.pinned)", (None, []))  # no brush, no pin
+    edge.focus()
+    lab.page.keyboard.press("ArrowLeft")
+    expect_width(gutter, GUTTER + 60 - 24)
+    lab.run_all()
+    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
+    expect_width(gutter, GUTTER + 36)
+    edge.dblclick(position={"x": 3, "y": 200})
+    expect_width(gutter, GUTTER)
+    # the rank's header stays while its lanes scroll by: a click on it still folds them
+    timeline.focus()
+    for _ in range(2):
+        lab.page.keyboard.press("PageDown")
+    lab.page.wait_for_timeout(300)  # the scrolling is drawn
+    before = timeline.evaluate(LANES_DRAWN)
+    timeline.click(position={"x": 60, "y": LANES - 28})
+    expect_other(timeline, LANES_DRAWN, before)
+    lab.expect_kernel("timeline.pinned", [])
+    lab.expect_no_errors()
+
+
+def test_python_is_taken_out_of_the_calls(lab: Lab, opened: Opened) -> None:
+    timeline = opened("tracelens/mi300", "height=300")
+    threads = "timeline.lanes.query('kind == \"thread\"')"
+    everything = literal_eval(lab.kernel(f"int({threads}['slices'].sum())"))
+    modules = "trace.events()['name'].astype('str').str.startswith('nn.Module: ').sum()"
+    count = literal_eval(lab.kernel(f"int({modules})"))
+    assert count > 0
+    bar(lab).get_by_role("button", name="Lanes").click()
+    bar(lab).get_by_label("Modules and Python on lanes of their own").check()
+    lab.expect_kernel(
+        f"int({threads}[{threads}['label'].str.startswith('modules · ')]['slices'].sum())", count, seconds=30
+    )
+    lab.expect_kernel(f"int({threads}['slices'].sum())", everything)
+    expect(timeline).to_be_visible()
+    lab.page.wait_for_timeout(500)
+    lab.shot("timeline-python-apart")
+    lab.expect_no_errors()
+
+
 def test_a_focused_collective_shows_who_waits_for_whom(lab: Lab) -> None:
     lab.open_code(
         "from hta_widgets import TimelineScrubber, examples\n"
@@ -661,17 +704,3 @@ def test_a_focused_collective_shows_who_waits_for_whom(lab: Lab) -> None:
     expect(line).to_contain_text(re.compile(r"3 ranks wait for this one, up to 1\.\d+ ms"))
     expect_other(timeline, MARKS_DRAWN, with_arrows)
     lab.expect_no_errors()
-
-
-def test_dark_theme(dark_lab: Lab) -> None:
-    """Nothing but a look: search and path in dark colours."""
-    timeline = open_timeline(dark_lab, "hta/trace_filter", ", height=620")
-    dark_lab.kernel("setattr(selection, 'query', 'nccl')")
-    expect(bar(dark_lab)).to_contain_text("match")
-    dark_lab.shot("timeline-search-dark")
-    dark_lab.kernel("selection.clear()")
-    dark_lab.kernel("setattr(timeline, 'critical_path', True)")
-    expect(bar(dark_lab)).to_contain_text("The path leads through", timeout=30_000)
-    show(dark_lab, timeline, 1_300_000_000, 1_306_000_000)
-    dark_lab.shot("timeline-path-dark")
-    dark_lab.expect_no_errors()

@@ -57,9 +57,18 @@ def slider(widget: Locator, name: str) -> Locator:
     return widget.locator(f"[data-control={name}] input")
 
 
-@pytest.fixture
-def control(lab: Lab) -> Locator:
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Locator:
     return show(lab, CONTROL)
+
+
+@pytest.fixture
+def control(lab: Lab, opened: Locator) -> Locator:
+    """One for the tests that take it, which stand together; no change is chosen."""
+    lab.kernel("setattr(widget, 'edits', [])")
+    expect(headline(opened)).to_contain_text("as recorded")
+    expect(opened.locator("[data-stale]")).to_have_count(0)
+    return opened
 
 
 def test_the_page_answers_at_once_and_python_agrees(lab: Lab, control: Locator) -> None:
@@ -131,8 +140,8 @@ def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
     lab.expect_kernel("widget.edits", [])
 
 
-def test_dark_and_narrow(dark_lab: Lab) -> None:
-    widget = show(dark_lab, CONTROL)
+def test_dark_and_narrow(dark_lab: Lab, control: Locator) -> None:
+    widget = control
     dark_lab.kernel("setattr(widget, 'edits', [edits.host(0.5), edits.kernels(2), edits.communication(1.5)])")
     expect(widget.locator(".hta-wi-changes li")).to_have_count(3)
     expect(widget.locator("[data-stale]")).to_have_count(0)
@@ -150,20 +159,37 @@ def test_a_replay_that_cannot_be_trusted_says_why_and_has_no_sliders(lab: Lab) -
     lab.shot("what-if-abstains", widget)
 
 
-def opened_in_explorer(lab: Lab, name: str) -> Locator:
-    """The panel in an explorer, after its button was clicked."""
+def explorer_of(lab: Lab, name: str) -> Locator:
     lab.open_code(EXPLORER.format(path=str(shared_trace(name))), name="what_if_panel.ipynb")
     explorer = lab.page.locator(".hta-explorer")
     expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    expect(lab.page.locator(".hta-what-if")).to_have_count(0)
+    return explorer
+
+
+def panel_of(explorer: Locator) -> Locator:
+    """The panel in an explorer, after its button was clicked."""
+    expect(explorer.locator(".hta-what-if")).to_have_count(0)
     explorer.locator(".hta-panel-bar [data-kind=what_if]").click()
     panel = explorer.locator(".hta-panel[data-kind=what_if]")
     expect(panel.locator(".hta-what-if")).to_have_attribute("aria-busy", "false", timeout=60_000)
     return panel
 
 
-def test_in_an_explorer_it_follows_the_selection(lab: Lab) -> None:
-    panel = opened_in_explorer(lab, CONTROL)
+@pytest.fixture(scope="module")
+def explorer(lab: Lab) -> Locator:
+    """One for the two tests below."""
+    return explorer_of(lab, CONTROL)
+
+
+@pytest.fixture
+def panel(lab: Lab, explorer: Locator) -> Locator:
+    lab.kernel(
+        "(explorer.selection.clear(), setattr(explorer, 'edits', []), setattr(explorer, 'panels', []))"
+    )
+    return panel_of(explorer)
+
+
+def test_in_an_explorer_it_follows_the_selection(lab: Lab, panel: Locator) -> None:
     expect(panel.locator(".hta-what-if")).to_have_attribute("data-live", "true", timeout=10_000)
     slider(panel, "kernels").evaluate(MOVE, "150")
     lab.expect_kernel("[edit.expression for edit in explorer.edits]", ["edits.kernels(2.0)"])
@@ -183,11 +209,6 @@ def test_in_an_explorer_it_follows_the_selection(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
-    panel = opened_in_explorer(lab, ABSTAINS)
-    expect(panel.get_by_role("status")).to_contain_text("simulated without changes")
-
-
 def shown_times(lab: Lab, times: str) -> Locator:
     """The timeline, once it is drawn at such times."""
     timeline = lab.page.locator(f"[data-ready=true][data-times={times}]")
@@ -195,8 +216,7 @@ def shown_times(lab: Lab, times: str) -> Locator:
     return timeline
 
 
-def test_the_timeline_has_a_view_of_the_replay(lab: Lab) -> None:
-    panel = opened_in_explorer(lab, CONTROL)
+def test_the_timeline_has_a_view_of_the_replay(lab: Lab, panel: Locator) -> None:
     bar = lab.page.locator(".hta-timeline-bar")
     switch, note = bar.get_by_role("group", name="Times"), bar.locator(".hta-timeline-note")
     recorded, replayed = (switch.get_by_role("button", name=name) for name in ("Recorded", "What if"))
@@ -257,6 +277,11 @@ def test_the_timeline_has_a_view_of_the_replay(lab: Lab) -> None:
     shown_times(lab, "what_if")
     expect(replayed).to_have_attribute("aria-pressed", "true")
     lab.expect_no_errors()
+
+
+def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
+    panel = panel_of(explorer_of(lab, ABSTAINS))
+    expect(panel.get_by_role("status")).to_contain_text("simulated without changes")
 
 
 LARGE = """
