@@ -33,10 +33,11 @@ from hta_widgets.timeline.counter_pixels import pixels_of
 from hta_widgets.timeline.outline import ACTIVITY_CLASSES, activity
 from hta_widgets.timeline.pack import CHUNK_BYTES, ESCAPE
 from hta_widgets.timeline.pyramid import Items, merge
+from hta_widgets.trace.accelerator import accelerator_in
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
-from tests.support import shared_trace
+from tests.support import shared_input, shared_trace
 
 CATEGORIES = ["kernel", "cpu_op", "user_annotation", "cuda_sync"]
 CLASSES = [EventClass.COMPUTE, EventClass.HOST_OP, EventClass.ANNOTATION, EventClass.SYNC]
@@ -73,6 +74,7 @@ def rank_of(rows, number=0):
         names=["mm", "add"],
         category=category.astype(np.int32),
         categories=CATEGORIES,
+        accelerator=accelerator_in(CATEGORIES),
         event_class=np.array(CLASSES, np.uint8)[category],
         is_device=category == 0,
         pid=np.zeros(n, np.int32),
@@ -544,6 +546,19 @@ def test_devices_are_named_by_their_kind():
     tracks = build_lanes([trace.rank(trace.ranks[0])]).tracks
     labels = [track.label for track in tracks if track.kind == "stream"]
     assert labels[0] == "MTIA 17 stream 101" and all(label.startswith("MTIA 17 ") for label in labels)
+
+
+@pytest.mark.parametrize(("recording", "name"), [("mlu370", "MLU"), ("ascend_trace_view", "NPU")])
+def test_a_lane_calls_a_device_what_the_headline_does(recording, name):
+    trace = Trace.open(shared_input(f"recordings/{recording}"))
+    tracks = build_lanes([trace.rank(trace.ranks[0])]).tracks
+    assert {track.label.split()[0] for track in tracks if track.kind == "stream"} == {name}
+
+
+def test_a_thread_without_a_name_has_no_empty_brackets():
+    trace = Trace.open(shared_input("recordings/loader_cpu"))
+    labels = [track.label for track in build_lanes([trace.rank(trace.ranks[0])]).tracks]
+    assert "thread 14452" in labels and not any("()" in label for label in labels)
 
 
 @pytest.mark.parametrize("name", ["cuda_event_sync", "alexnet"])

@@ -126,9 +126,9 @@ def _kinds_of(rank: RankTrace, python_apart: bool) -> NDArray[np.uint8]:
 
 
 def _device_kind(rank: RankTrace) -> str:
-    """What the devices of a rank are called, by the categories that the profiler of their kind writes."""
-    prefixes = {category.split("_")[0] for category in rank.categories}
-    return next((kind.upper() for kind in ("mtia", "hpu", "xpu") if kind in prefixes), "GPU")
+    """What the devices of a rank are called; those that the file shows no sign of are mostly GPUs."""
+    word = rank.accelerator.word
+    return "GPU" if word == "device" else word
 
 
 def _device_names(kind: str, device: int, stream: int) -> tuple[str, str]:
@@ -142,10 +142,10 @@ def _process_name(pid: str) -> str:
 
 
 def _thread_names(rank: RankTrace) -> dict[tuple[str, str], str]:
-    """Readable names of (pid, tid): the profiler's thread name without the number that it repeats."""
+    """Readable names of (pid, tid); the profiler ends that of a thread without one with empty brackets."""
     names: dict[tuple[str, str], str] = {}
     frame = rank.threads
     for pid, tid, name in zip(frame["pid"], frame["tid"], frame["thread_name"], strict=True):
         if isinstance(name, str) and name.strip():
-            names[(str(pid), str(tid))] = name.strip()
+            names[(str(pid), str(tid))] = name.strip().removesuffix(" ()")
     return names

@@ -66,7 +66,7 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
             _files(trace, summary["files"]),
         ),
         _field(
-            "Device",
+            "Device" if devices else "Device name",
             ", ".join(devices) or "not recorded",
             ", ".join(f"{n} × {device}" for device, n in devices.items()),
         ),

@@ -9,10 +9,13 @@ import { decades, linear, logarithmic } from "../src/charts/scale";
 import { toggled } from "../src/charts/select";
 import { squarified } from "../src/charts/treemap";
 import { unitOf } from "../src/charts/unit";
-import { drawn, outside, show, wire } from "./support";
+import { drawn, outside, overlapping, show, wire } from "./support";
 
 afterEach(() => {
-  const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside);
+  const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap((svg) => [
+    ...outside(svg),
+    ...overlapping(svg),
+  ]);
   document.body.replaceChildren();
   expect(found).toEqual([]);
 });
@@ -531,7 +534,7 @@ it("shows means as means: their weight, the least on top, and what a full bar is
     "Occupancy: mean by time, lowest first; at the right: limiter",
   );
   expect(el.querySelector("svg.hta-bars")?.getAttribute("aria-label")).toBe("lowest first");
-  expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("gemm: 50 %, the mean of 3 rows");
+  expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("gemm: 50 %, the mean of 3 rows; registers");
   const length = (row: Element | undefined) =>
     Number(row?.querySelectorAll("rect")[1]?.getAttribute("width"));
   const [none, half] = rows(el).map(length);
@@ -545,6 +548,25 @@ it("shows means as means: their weight, the least on top, and what a full bar is
   expect(labels(el)[1]).toBe("gemm: 50.0 %, registers. Choose its events.");
   expect(rows(el)[1]?.lastElementChild?.textContent).toBe("registers");
   expect(el.textContent).toContain("2 more bars are not drawn");
+});
+
+it("cuts a note that would reach into the values, and has all of it in the tooltip", async () => {
+  const note = "the same kernels with the same inputs are slower than on the other ranks";
+  const { el } = await show({
+    ...bars,
+    chart: { ...bars.chart, note: "cause" },
+    marks: wire({
+      label: ["rank 2"],
+      note: [note],
+      value: [4e6],
+      count: [1],
+      time_class: ["communication"],
+      names: ["[]"],
+    }),
+  });
+  const [row] = rows(el);
+  expect(row?.lastElementChild?.textContent).toContain("…");
+  expect(row?.querySelector("title")?.textContent).toContain(note);
 });
 
 it("draws a histogram on a logarithmic axis", async () => {

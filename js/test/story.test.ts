@@ -76,6 +76,16 @@ async function inExplorer(more: object = {}) {
   return { ...shown, story: model };
 }
 
+it("keeps a number with its unit on one line, and the text as it is", async () => {
+  const { el } = await inExplorer();
+  const texts = [".hta-story h2", ".hta-scope strong"].map((name) => el.querySelector(name));
+  expect(texts.map((text) => text?.textContent)).toEqual([CONTENT.headline, CONTENT.scope]);
+  const held = texts.map((text) =>
+    [...(text?.querySelectorAll(".hta-held") ?? [])].map((e) => e.textContent),
+  );
+  expect(held).toEqual([["100 ns", "40 ns"], ["100 ns"]]);
+});
+
 it("frames the places of a finding one after the other, by click and by keys, and goes back", async () => {
   const { el, story } = await inExplorer();
   const asked: (Mark | null)[] = [];

@@ -87,25 +87,43 @@ export const drawn = async () => {
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 };
 
+/** How far an element of an svg is moved by itself and what it lies in. */
+function moved(element: Element | null, svg: SVGSVGElement): [number, number] {
+  if (element === null || element === svg) return [0, 0];
+  const [x, y] = moved(element.parentElement, svg);
+  const [, right, down] =
+    /translate\(([-\d.e]+)[ ,]+([-\d.e]+)/.exec(element.getAttribute("transform") ?? "") ?? [];
+  return [x + Number(right ?? 0), y + Number(down ?? 0)];
+}
+
+/** Texts of an svg that reach into the next one on their line, if a letter takes 5 px and rarely less. */
+export function overlapping(svg: SVGSVGElement): string[] {
+  const texts = [...svg.querySelectorAll("text")].map((element) => {
+    const [dx, dy] = moved(element, svg);
+    const [text, anchor] = [element.textContent ?? "", element.getAttribute("text-anchor")];
+    const width = 5 * text.length;
+    const x = dx + Number(element.getAttribute("x")) - width * ({ end: 1, middle: 0.5 }[anchor ?? ""] ?? 0);
+    return { text, x, to: x + width, y: dy + Number(element.getAttribute("y")) };
+  });
+  texts.sort((one, other) => one.y - other.y || one.x - other.x);
+  return texts.flatMap(({ text, x, y }, at) => {
+    const before = texts[at - 1];
+    return before?.y === y && before.to > x ? [`${before.text} reaches into ${text}`] : [];
+  });
+}
+
 /** Marks and starts of texts that an svg draws outside of itself, a pixel left and right aside. */
 export function outside(svg: SVGSVGElement): string[] {
   const [width, height] = ["width", "height"].map((name) => Number(svg.getAttribute(name))) as [
     number,
     number,
   ];
-  const moved = (element: Element | null): [number, number] => {
-    if (element === null || element === svg) return [0, 0];
-    const [x, y] = moved(element.parentElement);
-    const [, right, down] =
-      /translate\(([-\d.e]+)[ ,]+([-\d.e]+)/.exec(element.getAttribute("transform") ?? "") ?? [];
-    return [x + Number(right ?? 0), y + Number(down ?? 0)];
-  };
   return [...svg.querySelectorAll("rect, circle, text")].flatMap((element) => {
     const of = (name: string) => {
       const text = element.getAttribute(name) ?? "0";
       return text.endsWith("%") ? (width * Number.parseFloat(text)) / 100 : Number(text);
     };
-    const [dx, dy] = moved(element);
+    const [dx, dy] = moved(element, svg);
     const [x, y] = element.tagName === "circle" ? [of("cx"), of("cy")] : [of("x"), of("y")];
     const [across, down] = element.tagName === "rect" ? [of("width"), of("height")] : [0, 0];
     const fits = dx + x >= -1 && dy + y >= -1 && dx + x + across <= width + 1 && dy + y + down <= height + 1;

@@ -164,10 +164,10 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
   expect(buttons(el, '[data-area="ranks"] .hta-rank-grid')).toHaveLength(2);
 });
 
-it("leaves out the words of facts that speak for themselves, unless they are not recorded", async () => {
+it("leaves out the words of facts that speak for themselves", async () => {
   const facts = [
     ["Device", "H100"],
-    ["Job", "not recorded"],
+    ["Device name", "not recorded"],
     ["Ranks", "1"],
     ["Ranks", "2 of 128"],
   ].map(([label, value]) => ({ label, value, title: "" }));
@@ -180,5 +180,5 @@ it("leaves out the words of facts that speak for themselves, unless they are not
   };
   const said = [];
   for (const fact of facts) said.push(await told(fact));
-  expect(said).toEqual(["H100", "job not recorded", "1 rank", "2 of 128 ranks"]);
+  expect(said).toEqual(["H100", "device name not recorded", "1 rank", "2 of 128 ranks"]);
 });

@@ -188,7 +188,7 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     judged, ranks = inputs.scope, trace.ranks_of(inputs.scope)
     every = max(trace.job_size or 0, len(trace.ranks))
     if len(ranks) == every:
-        who = "1 rank" if every == 1 else f"all {every:,} ranks"
+        who = {1: "1 rank", 2: "both ranks"}.get(every, f"all {every:,} ranks")
     else:
         who = f"{ranks_in_words(list(ranks))} of {every:,}"
     said = [who]
@@ -209,7 +209,7 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     if whole:
         said.append(f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}")
     if trace.recording:
-        said.append(f"{encodable(trace.recording)} of {counted(len(trace.recordings), 'recording')}")
+        said.append(f"recording {encodable(trace.recording)} of {len(trace.recordings):,}")
     return ", ".join([*said, *([trace.without] if trace.without else [])])
 
 
@@ -241,10 +241,10 @@ def _of_whole(
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if unknown:
         most = unknown[0]
-        lost = f"is lost to {advice[most.finding].cause_words}, saving not estimated"
+        lost = f"is lost to {advice[most.finding].cause_words}"
         if "host" in whole.split and _works_most(frame):
-            return f"{time}; {decapitalised(_working(frame))}. Of it, {duration(most.ns)} {lost}"
-        return f"{time}; {duration(most.ns)} of it {lost}"
+            return f"{time}; {decapitalised(_working(frame))}; {duration(most.ns)} {lost}"
+        return f"{time}; {duration(most.ns)} of it {lost}, saving not estimated"
     told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
     if len(told):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"

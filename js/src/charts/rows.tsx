@@ -2,7 +2,7 @@
 
 import { percent } from "../format";
 import type { ChartProps } from "./chart";
-import { fittedNames, labelWidth, Mark } from "./mark";
+import { fitted, fittedNames, labelWidth, Mark } from "./mark";
 import { max } from "./numbers";
 import { Plot } from "./plot";
 import { pickRank, pickWindow, toggled } from "./select";
@@ -45,10 +45,10 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const longest = chart.limit ?? (max(values) || 1);
   const { combine = "sum", ascending } = chart;
   const direction = ascending ? "lowest first" : "largest first";
-  const name = Math.round(width * 0.4);
+  const name = Math.round(width * (chart.note ? 0.34 : 0.4));
   const reached = chart.cumulative ? [...marks.numbers("cumulative")] : [];
   const notes = chart.cumulative ? reached.map((share) => percent(share)) : marks.texts("note");
-  const beside = chart.note || chart.cumulative ? labelWidth(notes, width * 0.2) : 0;
+  const beside = chart.note || chart.cumulative ? labelWidth(notes, width * 0.3) : 0;
   const inner = Math.max(40, width - name - VALUE - beside - 16);
   const shown = fittedNames(marks.texts("short"), name - 12);
   const chosen = new Set(selecting.names.value);
@@ -108,7 +108,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
               dim={any && !picked?.[1]}
               onPick={picked?.[2] ?? null}
             >
-              <title>{`${label}: ${unit(value).exact(value)}${several}`}</title>
+              <title>{`${label}: ${unit(value).exact(value)}${several}${chart.note && notes[row] ? `; ${notes[row]}` : ""}`}</title>
               <rect class="hta-bar-hit" width="100%" height={ROW} />
               <text class="hta-bar-name" x={4} y={ROW - 6}>
                 {shown[row]}
@@ -125,7 +125,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
               </text>
               {beside > 0 && (
                 <text x={name + inner + VALUE + beside + 8} y={ROW - 6} text-anchor="end">
-                  {notes[row]}
+                  {fitted(notes[row] ?? "", beside - 4)}
                 </text>
               )}
             </Mark>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../button";
 import { copyText } from "../export";
 import { duration } from "../format";
+import { Held } from "./body";
 import type { Chosen } from "./chosen";
 import { type Advice, glyph, isSaving, type Story } from "./story";
 
@@ -156,7 +157,9 @@ function Said({ label, texts }: { label: string; texts: string[] }) {
     <>
       <dt>{label}</dt>
       {said.map((text) => (
-        <dd key={text}>{text}</dd>
+        <dd key={text}>
+          <Held text={text} />
+        </dd>
       ))}
     </>
   );

@@ -3,6 +3,22 @@
 import type { ComponentChildren } from "preact";
 import { Bar, type BarContent, type BarProps } from "./bar";
 
+/** A text whose numbers stay with their units. */
+export const Held = ({ text }: { text: string }) => (
+  <>
+    {text
+      .split(/([\d.,]+ (?:[nµm]?s\b|%))/)
+      .map((part, at) => (at % 2 ? <span class="hta-held">{part}</span> : part))}
+  </>
+);
+
+const beside = (kind: string, text?: string) =>
+  text && (
+    <p class={`hta-${kind}`}>
+      <Held text={text} />
+    </p>
+  );
+
 export interface BodyProps extends BarProps {
   story: BarContent & { headline: string; limits: string; trust?: string };
   /** it answers another question than the one that was asked last */
@@ -13,9 +29,11 @@ export interface BodyProps extends BarProps {
 export function StoryBody({ story, stale = false, children, ...bar }: BodyProps) {
   return (
     <div class="hta-story-body" data-stale={stale || undefined}>
-      <h2>{story.headline}</h2>
-      {story.limits && <p class="hta-muted">{story.limits}</p>}
-      {story.trust && <p class="hta-trust">{story.trust}</p>}
+      <h2>
+        <Held text={story.headline} />
+      </h2>
+      {beside("muted", story.limits)}
+      {beside("trust", story.trust)}
       {story.parts.length > 0 && <Bar story={story} {...bar} />}
       {children}
     </div>

@@ -129,7 +129,8 @@ export function drawGutter(
     context.fillText(shortened(context, visible(label.text), place.gutter - 20), 12, y + 8);
     if (label.foldable === 0 || label.h < 26) continue;
     context.fillStyle = palette.muted;
-    context.fillText(`${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`, 12, y + 22);
+    const folded = `${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`;
+    context.fillText(shortened(context, folded, place.gutter - 16), 12, y + 22);
   }
   context.restore();
   context.strokeStyle = palette.line;
@@ -168,6 +169,9 @@ export function drawHeaders(
 export function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
   const width = textWidth(context, text);
   if (width <= room) return text;
-  const left = Math.max(2, Math.floor((text.length * (room - 7)) / width));
-  return `${text.slice(0, Math.ceil(left / 2))}…${text.slice(-Math.floor(left / 2))}`;
+  for (let left = Math.floor((text.length * (room - 7)) / width); ; left--) {
+    const end = Math.max(1, left >> 1);
+    const short = `${text.slice(0, Math.max(1, left - end))}…${text.slice(-end)}`;
+    if (left <= 2 || textWidth(context, short) <= room) return short;
+  }
 }

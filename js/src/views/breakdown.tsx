@@ -165,7 +165,6 @@ export const breakdown: View = ({ model, el, signal }) => {
             {shown && time.value && <span class="hta-muted">{time.value}</span>}
           </div>
           <BusyMark status={status} />
-          <span class="hta-grow" />
           {shown && (
             <>
               <Button

@@ -321,10 +321,11 @@ const PLAIN = ["Job", "Device", "Recording", "Duration"];
 const COUNT = /^[\d,]+( of \d+)?$/;
 
 function Word({ label, value }: Pick<Fact, "label" | "value">) {
-  const plain = PLAIN.includes(label) && value !== "not recorded";
   const word = label.toLowerCase();
   return (
-    <span class={plain ? "hta-hidden" : "hta-muted"}>{value === "1" ? word.replace(/s$/, "") : word}</span>
+    <span class={PLAIN.includes(label) ? "hta-hidden" : "hta-muted"}>
+      {value === "1" ? word.replace(/s$/, "") : word}
+    </span>
   );
 }
 

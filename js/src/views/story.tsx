@@ -12,7 +12,7 @@ import { adoptStyles, draw } from "../shared";
 import { MARK, type Mark, TRY, WHOLE } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { AdviceColumn } from "../story/advice";
-import { StoryBody } from "../story/body";
+import { Held, StoryBody } from "../story/body";
 import { choosesPlaces } from "../story/chosen";
 import type { Story } from "../story/story";
 import css from "../story/story.css";
@@ -78,7 +78,10 @@ export const story: View = ({ model, el, signal }) => {
     return (
       <div class="hta-scope" data-narrowed={told.narrowed}>
         <span aria-live="polite">
-          <span class="hta-muted">All numbers are for</span> <strong>{told.scope}</strong>
+          <span class="hta-muted">All numbers are for</span>{" "}
+          <strong>
+            <Held text={told.scope} />
+          </strong>
         </span>
         {told.narrowed && !frozen && (
           <Button title="Select the whole job" onClick={() => ask(WHOLE)}>

@@ -221,8 +221,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
     "click: details of a slice or a gap · Shift+click: measure to it · then wheel: scroll the lanes · Esc: clear";
   const announce = (facts: Facts | null) => {
-    focusLine.textContent = facts ? visible([shortName(facts.name), ...facts.lines].join(" · ")) : hint;
-    focusLine.title = visible(facts?.name ?? "");
+    const line = (name: string) => visible([name, ...(facts?.lines ?? [])].join(" · "));
+    focusLine.textContent = facts ? line(shortName(facts.name)) : hint;
+    focusLine.title = facts ? line(facts.name) : hint; // the line may be cut
   };
   announce(null);
   const call: Call = (method, params) => rpc.call(method, params);

@@ -380,4 +380,12 @@ it("keeps the end of a lane's name, by which lanes that begin alike are told apa
   expect(short("GPU 0 stream 7")).toBe("GPU 0…eam 7");
   expect(short("GPU 0 stream 40")).toBe("GPU 0…am 40");
   expect(shortened(context, "thread 41000", 1)).toBe("t…0");
+  const uneven = {
+    measureText: (text: string) => ({ width: 7 * text.length + 40 * text.split("0").length - 40 }),
+  };
+  const name = "annotations · thread 900000";
+  for (const room of [300, 260, 220])
+    expect(
+      uneven.measureText(shortened(uneven as CanvasRenderingContext2D, name, room)).width,
+    ).toBeLessThanOrEqual(room);
 });

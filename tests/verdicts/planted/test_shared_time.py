@@ -89,7 +89,7 @@ def test_a_rank_without_much_work_is_idle_while_it_records(tmp_path: Path) -> No
     assert frame.loc[1, "idle_pct"] == pytest.approx(80, abs=1)
 
 
-@pytest.mark.parametrize(("count", "judged_ms", "ranks"), [(36, 36, "all 2 ranks"), (12, 60, "rank 0 of 2")])
+@pytest.mark.parametrize(("count", "judged_ms", "ranks"), [(36, 36, "both ranks"), (12, 60, "rank 0 of 2")])
 def test_a_rank_that_stops_recording_is_not_idle_afterwards(
     count: int, judged_ms: int, ranks: str, tmp_path: Path
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_rank_that_stops_recording_is_not_idle_afterwards(
     assert story(trace).scope.startswith(ranks)
 
 
-@pytest.mark.parametrize(("count", "ranks"), [(1, "rank 1 of 2"), (3, "all 2 ranks")])
+@pytest.mark.parametrize(("count", "ranks"), [(1, "rank 1 of 2"), (3, "both ranks")])
 def test_hardly_more_than_a_wait_for_a_late_recording_is_not_judged(
     count: int, ranks: str, tmp_path: Path
 ) -> None:
