@@ -356,7 +356,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, st
         scaled(np.arange(3.0), 2.0, 3)
         refused(1)
         listed(np.arange(3.0))
-    left = portable.write(seen, tmp_path / "built")
+    found, left = portable.translated(seen)
+    portable.write(found, tmp_path / "built")
     return left, tmp_path / "built"
 
 

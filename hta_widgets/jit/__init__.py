@@ -50,7 +50,18 @@ class Helper:
         from numba import njit
         from numba.extending import intrinsic as numba_intrinsic
 
-        return njit(**self._options)(self._function) if self._options else numba_intrinsic(self._function)
+        if not self._options:
+            return numba_intrinsic(self._function)
+        # what Python would call it by is machine code of its own, for each helper of a helper, too
+        options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
+        return njit(**options)(self._function)
+
+    @cached_property
+    def _from_python(self) -> Any:
+        """The same for tests, which call it by itself."""
+        from numba import njit
+
+        return njit(**self._options)(self._function) if self._options else self.compiled
 
     @property
     def _numba_type_(self) -> Any:
@@ -62,7 +73,7 @@ class Helper:
         return cpu_target.typing_context.resolve_value_type(function)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
+        return self._from_python(*arguments)
 
 
 class Kernel:

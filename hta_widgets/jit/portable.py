@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -118,31 +118,43 @@ def calls() -> Iterator[dict[Kernel, tuple[Any, ...]]]:
         yield seen
 
 
-def write(seen: dict[Kernel, tuple[Any, ...]], folder: Path) -> dict[str, str]:
-    """Translate kernels for arguments like those they were called with; what was in the folder is removed.
+class Translation(NamedTuple):
+    """A kernel's portable code, and what its index says of it."""
 
-    Returns the names of those that cannot be translated, and why.
-    """
-    folder.mkdir(exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
-    index, left = {}, {}
+    code: bytes
+    entry: dict[str, Any]
+
+
+def translated(seen: dict[Kernel, tuple[Any, ...]]) -> tuple[dict[str, Translation], dict[str, str]]:
+    """Kernels for arguments like those they were called with, by name; and why others are left to numba."""
+    found: dict[str, Translation] = {}
+    left: dict[str, str] = {}
     for kernel, arguments in seen.items():
         try:
             shape, answer = shape_of(arguments), _answer_of(kernel, arguments)
-            text = zlib.compress(_translated(kernel, arguments, answer).encode(), 9)
+            code = zlib.compress(_translated(kernel, arguments, answer).encode(), 9)
         except (TypeError, ValueError) as error:
             left[kernel.name] = str(error)
             continue
-        (folder / f"{kernel.name}.ll.z").write_bytes(text)
-        index[kernel.name] = {
+        entry = {
             "content": kernel.content,
-            "digest": digest_of(text).hex(),
+            "digest": digest_of(code).hex(),
             "arguments": shape,
             "answer": answer,
         }
+        found[kernel.name] = Translation(code, entry)
+    return found, left
+
+
+def write(found: dict[str, Translation], folder: Path) -> None:
+    """Write translations into a folder; what was in it is removed."""
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for name, each in found.items():
+        (folder / f"{name}.ll.z").write_bytes(each.code)
+    index = {name: each.entry for name, each in found.items()}
     (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
-    return left
 
 
 def _answer_of(kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
