@@ -87,6 +87,8 @@ def test_equal_runs_do_not_differ(by, time):
         frame = diff(runs, by, time=time)
         assert len(frame) and set(frame["change"]) == {"same"} and not frame["significant"].any()
         assert (frame[["change_ns", "change_count"]] == 0).all(axis=None)
+        assert frame["change_pct"].dropna().eq(0).all()
+        assert ((of(frame, "B")["low_ns"] <= 0) & (of(frame, "B")["high_ns"] >= 0)).all()
         assert (frame["before_ns"] == frame["exclusive_ns"]).all()
         assert (frame["before_count"] == frame["count"]).all()
         assert (frame["moved_from"] == "").all()

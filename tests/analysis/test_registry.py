@@ -3,12 +3,14 @@
 from dataclasses import fields
 from functools import cache
 
+import pandas as pd
 import pytest
 
 from examples.simulator.bundled import JOBS
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import ANALYSES, kernel_sequences, op_kernels, user_annotations
 from hta_widgets.charts import spec
+from hta_widgets.charts.marks import marks
 from hta_widgets.errors import MissingDataError
 from tests.support import EVERY_CASE, shared_trace
 
@@ -47,8 +49,27 @@ def test_every_entry_answers_speaks_and_draws(jobs: list[Trace], kind: str, scop
         speaks(analysis.sentence(frame))
         assert analysis.figure(frame).layout.title.text
         assert columns_of(analysis.chart) | columns_of(analysis.pictured) <= set(frame)
+        if job is jobs[0] and scope == Scope():
+            has_few_marks(kind, frame)
         if not EVERY_CASE:
             return
+
+
+def has_few_marks(kind: str, frame: pd.DataFrame) -> None:
+    analysis = ANALYSES[kind]
+    if analysis.chart_from:
+        assert not analysis.chart  # the other entry's is drawn
+        assert ANALYSES[analysis.chart_from].chart
+    elif not analysis.chart:
+        # words and numbers, which a table shows; steps have a panel of their own
+        assert kind in ("training_strategy", "parallelism", "step_parts")
+    else:
+        drawn = marks(analysis.chart, frame)
+        assert len(drawn.table) <= 8 * 2000
+        assert drawn.left_out >= 0
+        # a roof may be unknown
+        known = ["size", "label", "share", "calls"] if kind == "roofline" else [*drawn.table]
+        assert not drawn.table[known].isna().any(axis=None)
 
 
 def columns_of(chart: spec.Figure | None) -> set[str]:

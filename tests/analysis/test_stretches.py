@@ -4,53 +4,39 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets import Trace, examples
+from hta_widgets import Trace
 from hta_widgets.analysis.device_time.stretches import stretches
-from tests.support import GPU_TRACES, SHARED_TRACES, shared_input, shared_trace
+from hta_widgets.trace.model import IterationClock
+from tests.analysis.jobs import UNLIKE_JOBS, opened
+from tests.support import crossed
 from tests.trace.helpers import rank_of, slice_, write
 
+# Beside those that are unlike: what happens between steps, and where they end.
 CASES = [
-    *("i18_sync_after_step", "i20_two_ranks_sync_after_step", "a05_unfinished_step_zero"),
-    *("a07_device_clock_ahead", "j05_steps_only_on_rank0", "j06_ranks_record_other_steps"),
-    *("l01_graph_burst_corr_kept", "serving/decode_every_15ms.json.gz", "h12_restart_in_one_file"),
+    "cases/i18_sync_after_step",
+    "cases/a07_device_clock_ahead",
+    "cases/l01_graph_burst_corr_kept",
+    "cases/serving/decode_every_15ms.json.gz",
+    "cases/h12_restart_in_one_file",
 ]
-RECORDINGS = sorted(path.name for path in (SHARED_TRACES.parent / "recordings").glob("*/"))
 
 
-def check(trace: Trace) -> None:
+@pytest.mark.parametrize(
+    ("name", "clock"), crossed(dict.fromkeys([*UNLIKE_JOBS, *CASES]), ("auto", "host", "device"))
+)
+def test_recordings_add_up(name: str, clock: IterationClock) -> None:
     """On every rank, by either clock: no gap, no overlap, and the sum is the recording."""
-    for clock in ("auto", "host", "device"):
-        timed = trace.timed_by(clock)  # type: ignore[arg-type]
-        frame = stretches(timed)
-        assert (frame["dur_ns"] > 0).all()
-        for rank in timed.ranks:
-            own = frame[frame["rank"] == rank]
-            first, last = timed.rank(rank).extent
-            assert own["dur_ns"].sum() == last - first
-            assert own["start_ns"].tolist()[1:] == own["end_ns"].tolist()[:-1]
-            counted = own["iteration"].dropna()
-            assert counted.is_unique
-            assert set(counted) <= set(timed.rank(rank).iterations["iteration"])
-
-
-@pytest.mark.parametrize("name", examples.names())
-def test_examples_add_up(name: str) -> None:
-    check(examples.load(name))
-
-
-@pytest.mark.parametrize("name", GPU_TRACES)
-def test_real_recordings_add_up(name: str) -> None:
-    check(Trace.open(shared_trace(name)))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_cases_add_up(name: str) -> None:
-    check(Trace.open(shared_input(f"cases/{name}"), cache=False))
-
-
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings_of_others_add_up(name: str) -> None:
-    check(Trace.open(SHARED_TRACES.parent / "recordings" / name))
+    timed = opened(name).timed_by(clock)
+    frame = stretches(timed)
+    assert (frame["dur_ns"] > 0).all()
+    for rank in timed.ranks:
+        own = frame[frame["rank"] == rank]
+        first, last = timed.rank(rank).extent
+        assert own["dur_ns"].sum() == last - first
+        assert own["start_ns"].tolist()[1:] == own["end_ns"].tolist()[:-1]
+        counted = own["iteration"].dropna()
+        assert counted.is_unique
+        assert set(counted) <= set(timed.rank(rank).iterations["iteration"])
 
 
 def test_each_stretch_has_its_name(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from hta_widgets.charts.spec import (
     Trend,
 )
 from hta_widgets.charts.step_points import shown_points
-from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
 from tests.support import tried
 
@@ -36,30 +35,6 @@ from tests.support import tried
 @pytest.fixture(scope="module")
 def ddp() -> Trace:
     return examples.load("ddp_4ranks")
-
-
-@pytest.mark.parametrize("kind", ANALYSES)
-def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
-    analysis = ANALYSES[kind]
-    try:
-        frame = analysis.function(ddp)
-    except MissingDataError:
-        return
-    if analysis.chart_from:
-        assert not analysis.chart  # the other entry's is drawn
-        assert ANALYSES[analysis.chart_from].chart
-        return
-    if not analysis.chart:
-        # words and numbers, which a table shows; steps have a panel of their own
-        assert kind in ("training_strategy", "parallelism", "step_parts")
-        return
-    drawn = marks(analysis.chart, frame)
-    assert len(drawn.table) <= 8 * 2000
-    assert drawn.left_out >= 0
-    known = (
-        ["size", "label", "share", "calls"] if kind == "roofline" else [*drawn.table]
-    )  # a roof may be unknown
-    assert not drawn.table[known].isna().any(axis=None)
 
 
 @settings(deadline=None, max_examples=tried(60))
