@@ -7,7 +7,7 @@ from pathlib import Path
 from hta_widgets import examples
 from tests.support import SHARED_TRACES
 
-__all__ = ["EXAMPLES", "ONE_OF_EACH", "SHARED", "TWINS", "path_of", "why_not_checked"]
+__all__ = ["EXAMPLES", "ONE_OF_EACH", "SHARED", "UNLIKE", "path_of", "why_not_checked"]
 
 _BESIDE = SHARED_TRACES.parent
 
@@ -93,14 +93,28 @@ ONE_OF_EACH = [
         "cases/serving/ann_all.json.gz",
     }
 ]
-# The larger one of two recordings of one program.
-TWINS = {
-    "traces/hta/trace_diff/control/control.json.gz",
-    "traces/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+# Something is stated of each of these that is stated of none of them, nor of a planted job.
+_STATED_OF_NO_OTHER = {
+    "h100_gpt2_tf32",
+    "h100_gpt2_unpadded",
+    "traces/hta/call_stack/backward_thread.json",
+    "traces/hta/rank_unavailable/rank_not_found.json.gz",
+    "traces/tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     "traces/tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
-    "recordings/gpumodel_a100_2",
-    "cases/serving/decode_every_15ms.json.gz",
+    "recordings/alloc_heavy_a40",
+    "recordings/cpu_ddp_accum_nosync_missing",
+    "recordings/cpu_generate_kv_cat",
+    "recordings/inductor_2022",
+    "recordings/llama_4layers_4090",
+    "recordings/loader_cpu",
+    "recordings/moe_compile_before_B",
+    "recordings/resnet50_t4_cpu",
+    "cases/b02_xpu_kernels_missing_copies_only",
+    "cases/c01_stream_sync_row",
+    "cases/g03_python_gc",
+    "cases/h12_restart_in_one_file",
 }
+UNLIKE = [name for name in (*EXAMPLES, *SHARED) if name in {*ONE_OF_EACH} | _STATED_OF_NO_OTHER]
 
 
 def path_of(name: str) -> Path:

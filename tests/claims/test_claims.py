@@ -9,13 +9,11 @@ import pytest
 
 from hta_widgets.errors import HtaWidgetsError
 from tests.claims.checking import check_job
-from tests.claims.recordings import EXAMPLES, SHARED, TWINS, path_of, why_not_checked
+from tests.claims.recordings import EXAMPLES, SHARED, UNLIKE, path_of, why_not_checked
 from tests.support import EVERY_CASE
 
-CHECKED = [name for name in (*EXAMPLES, *SHARED) if EVERY_CASE or name not in TWINS]
 
-
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("name", [*EXAMPLES, *SHARED] if EVERY_CASE else UNLIKE)
 def test_every_claim_is_true(name: str) -> None:
     if why := why_not_checked(name):
         pytest.skip(why)

@@ -10,29 +10,24 @@ from hta_widgets.errors import HtaWidgetsError
 from tests.claims.checking import check_job
 from tests.claims.mutations import MUTATIONS, mutated, slower
 from tests.claims.recordings import EXAMPLES, path_of
-from tests.support import EVERY_CASE, shared_input
+from tests.support import EVERY_CASE, crossed, shared_input
 
-# Of large recordings most changes are asked by HTA_WIDGETS_EVERY_CASE only: they take most of the time.
 SMALL = [
     "single_gpu_dataloader_stall",
     "inference_cuda_graphs",
     "recordings/transformer_gh200",
     "recordings/loader_t4_amp",
 ]
-LARGE = {
-    "recordings/cpu_ddp_slow_rank2": ["first half", "without calls", "unmarked"],
-    "traces/hta/trace_diff/control/": [],
-    "traces/hta/ns_resolution_trace/": ["first half", "without shapes", "without stacks"],
-}
+LARGE = ["recordings/cpu_ddp_slow_rank2", "traces/hta/trace_diff/control/", "traces/hta/ns_resolution_trace/"]
+# By default each change of two small recordings, which have what it takes away: large ones take the time.
 CASES = [
-    *((name, change) for name in SMALL for change in MUTATIONS),
-    *((name, change) for name, few in LARGE.items() for change in (MUTATIONS if EVERY_CASE else few)),
+    *crossed(SMALL, MUTATIONS),
+    *crossed([*SMALL[2:], *SMALL[:2]], MUTATIONS),
+    (LARGE[0], "first half"),
 ]
-SLOWER = [
-    *(("ddp_4ranks", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.2, 3.0))),
-    *(("gpt2_ddp", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.5,))),
-    *(("recordings/three_experiments", by) for by in ((1.2, 1.5, 3.0) if EVERY_CASE else (1.2,))),
-]
+if EVERY_CASE:
+    CASES = crossed([*SMALL, *LARGE], MUTATIONS)
+SLOWER = crossed(["gpt2_ddp", "recordings/three_experiments", "ddp_4ranks"], [1.2, 1.5, 3.0])
 
 
 def source(name: str) -> Path:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hta_widgets.analysis import overview
@@ -107,16 +108,31 @@ OTHERS = {"saving", "cost", "changes"}
 """What is stated of findings about other things, too."""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_stated_is_true_and_its_opposite_false(name: str, tmp_path: Path) -> None:
-    topic, build = PROGRAMS[name]
-    trace = build(tmp_path)
+@dataclass(frozen=True)
+class Recorded:
+    """A program that ran: what it plants, its rows of the overview, and the slow reader's view of it."""
+
+    topic: str
+    trace: Trace
+    rows: pd.DataFrame
+    job: Job
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    topic, build = PROGRAMS[request.param]
+    trace = build(tmp_path_factory.mktemp("job"))
     frame = overview(trace)
-    assert topic in set(frame["topic"])
-    faults = faults_of(trace, frame[frame["topic"] == topic])
+    return Recorded(topic, trace, frame[frame["topic"] == topic], Job(trace))
+
+
+def test_what_is_stated_is_true_and_its_opposite_false(recorded: Recorded) -> None:
+    job, rows = recorded.job, recorded.rows
+    assert len(rows)
+    faults = faults_of(recorded.trace, rows, job=job)
     assert [str(fault) for fault in faults if fault.measure not in OTHERS] == []
-    job, unseen = Job(trace), []
-    for stated in stated_in(frame[frame["topic"] == topic]):
+    unseen = []
+    for stated in stated_in(rows):
         if stated.measure not in OTHERS:
             unseen += [each for each in changed(stated) if not contradicted(job, each)]
     assert [(each.measure, each.value) for each in unseen] == []
@@ -141,17 +157,14 @@ def contradicted(job: Job, stated: Stated) -> bool:
         return True
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_evidence_is_an_interval_that_shows_it(name: str, tmp_path: Path) -> None:
-    topic, build = PROGRAMS[name]
-    trace = build(tmp_path)
-    (row,) = overview(trace).set_index("topic").loc[[topic]].to_dict("records")
+def test_the_evidence_is_an_interval_that_shows_it(recorded: Recorded) -> None:
+    job = recorded.job
+    (row,) = recorded.rows.to_dict("records")
     if row["role"] == "memory":  # which takes no time
         return
-    job = Job(trace)
     rank = job.ranks[row["event_rank"]]
     inside = [each for each in rank.work if row["start_ns"] <= each.start and each.end <= row["end_ns"]]
-    if topic == "clock_drift":  # a step, in which these kernels take longer than in the first
+    if recorded.topic == "clock_drift":  # a step, in which these kernels take longer than in the first
         first = [each for each in rank.work if rank.windows[0][0] <= each.start < rank.windows[0][1]]
         assert sum(each.dur for each in inside) > 1.1 * sum(each.dur for each in first)
         return
@@ -168,16 +181,14 @@ def named(stated: list[dict[str, Any]]) -> dict[str, Any]:
     return next(claim["about"] for claim in stated if any(key in claim["about"] for key in keys))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_time_lost_is_that_of_these_kernels(name: str, tmp_path: Path) -> None:
-    topic, build = PROGRAMS[name]
-    trace = build(tmp_path)
-    finding = next(rule for rule in RULES if rule.topic == topic).judge(Inputs(trace, Scope()))
+def test_the_time_lost_is_that_of_these_kernels(recorded: Recorded) -> None:
+    topic, job = recorded.topic, recorded.job
+    finding = next(rule for rule in RULES if rule.topic == topic).judge(Inputs(recorded.trace, Scope()))
     assert finding is not None and isinstance(finding.text, Text)
     if topic in ("clock_drift", "memory_leak", "memory_full", "memory_fragmentation"):
         assert not finding.lost  # all kernels take a little longer; memory takes no time
         return
-    job, about = Job(trace), named([claim.as_dict() for claim in finding.text.claims])
+    about = named([claim.as_dict() for claim in finding.text.claims])
     rank = job.ranks[0]
     kernels = kernels_of(job, rank, about) if "name" not in about else copies_of(rank, about["name"])
     (lost,) = finding.lost.values()

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import struct
+from functools import lru_cache
 from typing import Any
 
 from tests.widgets.decoded import numbers
@@ -25,6 +26,7 @@ def unpack(block: bytes) -> Any:
     return value
 
 
+@lru_cache(1)  # one report is asked for several parts
 def content(html: str) -> dict[str, Any]:
     """The content of a report: {root, about, parts}."""
     found = re.search(r'<script type="text/plain" id="hta-payload">([^<]*)</script>', html)

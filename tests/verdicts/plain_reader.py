@@ -146,13 +146,17 @@ class Rank:
         """From the first to the last device work."""
         return min(event.start for event in self.work), max(event.end for event in self.work)
 
+    @cached_property
+    def launches(self) -> list[tuple[Event, Event]]:
+        """Device work, and the call that launched it."""
+        return [(work, call) for work in self.work if (call := self.launch(work))]
+
     def launched_in(self, step: Event) -> list[Event]:
         """Device work whose launch began inside the step, in the step's process."""
-        launches = [(work, self.launch(work)) for work in self.work]
         return [
             work
-            for work, call in launches
-            if call and call.process == step.process and step.start <= call.start < step.end
+            for work, call in self.launches
+            if call.process == step.process and step.start <= call.start < step.end
         ]
 
     def host_windows(self) -> list[Window]:
@@ -278,7 +282,7 @@ def _events(records: list[dict[str, object]]) -> Iterator[Event]:
 
 
 def nanoseconds(microseconds: object) -> int:
-    return round(Decimal(str(microseconds)) * 1000)
+    return round((microseconds if isinstance(microseconds, Decimal) else Decimal(str(microseconds))) * 1000)
 
 
 def union(windows: Iterable[Window]) -> list[Window]:

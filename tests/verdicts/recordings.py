@@ -38,6 +38,9 @@ RECORDINGS = [
     "tracelens/torch_compile_triton",
 ]
 
+# The second of two recordings of one program.
+TWINS = {"hta/trace_compare/test", "hta/trace_diff/test"}
+
 # Files of unrelated jobs, which a caller takes for the ranks of one.
 SEVERAL_JOBS = "tracelens/mi300"
 

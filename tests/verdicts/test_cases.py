@@ -115,7 +115,7 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_the_answers_are_right(name: str) -> None:
     right = RIGHT[name]
-    trace = Trace.open(shared_input(f"cases/{name}"), cache=False)
+    trace = Trace.open(shared_input(f"cases/{name}"))
     assert tuple(trace.ranks) == right.ranks
     assert right.left_out in " ".join(trace.file_notes) and bool(right.left_out) <= bool(trace.file_notes)
 
@@ -154,14 +154,14 @@ def test_what_is_no_trace_is_named() -> None:
 def test_a_record_that_is_too_long_is_estimated() -> None:
     """What its kernels take: 12 of 200 us, and 500 of 4 us, of which ten are on record with 400."""
     for name, sums_us in (("a02_overflow_dur", [2_400]), ("h03_overflow_mild", [1_800, 200])):
-        kernels = analysis.kernel_breakdown(Trace.open(shared_input(f"cases/{name}"), cache=False))
+        kernels = analysis.kernel_breakdown(Trace.open(shared_input(f"cases/{name}")))
         assert (kernels["sum_ns"] // 1_000).tolist() == sums_us
         assert kernels["count"].sum() == sum(sums_us) // (200 if len(sums_us) == 1 else 4)
     assert kernels["pct"].tolist() == [90, 10]
 
 
 def test_spans_that_cross_hold_the_same_in_both_tables() -> None:
-    trace = Trace.open(shared_input("cases/e08_overlapping_spans"), cache=False)
+    trace = Trace.open(shared_input("cases/e08_overlapping_spans"))
     stacks = analysis.call_stacks(trace).query("name == 'forward_pass'")
     assert stacks["device_ns"].tolist() == [750_000] * 3
     assert (
@@ -170,7 +170,7 @@ def test_spans_that_cross_hold_the_same_in_both_tables() -> None:
 
 
 def test_clocks_of_hosts_are_set_by_the_collectives_that_ranks_leave_together() -> None:
-    trace = Trace.open(shared_input("cases/j01_host_clock_5s_off"), cache=False)
+    trace = Trace.open(shared_input("cases/j01_host_clock_5s_off"))
     assert trace.summary["duration_ns"] == 4_000_000
     clock = trace.health.query("check == 'clock'")["detail"].iloc[0]
     assert "the clock of rank 1 is 5.00 s ahead of rank 0's" in clock

@@ -56,11 +56,11 @@ def test_the_text_of_a_notebook(notebook: Path) -> None:
 
 def literals(path: Path) -> dict[str, str]:
     """The texts in the code of a module: strings with a blank, also a part of one, that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    alone = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    alone = {node.value for node in nodes if isinstance(node, ast.Expr)}
     return {
         f"line {node.lineno}": node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node not in alone
