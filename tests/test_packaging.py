@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -77,9 +78,16 @@ def distributions(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(bare: Path, distributions: Path) -> Path:
-    """The interpreter of an environment into which the wheel was installed, with what it depends on."""
+    """The interpreter of an environment into which the wheel was installed, beside what the tests have.
+
+    Of that it takes what the wheel depends on: another time pip need not unpack it.
+    """
     (wheel,) = distributions.glob("*.whl")
-    pip(bare, "install", str(wheel))
+    pip(bare, "install", "--no-deps", str(wheel))
+    ask = [str(bare), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
+    # paths of such a file come after the environment's own, and bring no editable install with them
+    (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
     return bare
 
 

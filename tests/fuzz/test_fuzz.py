@@ -1,4 +1,4 @@
-"""Half a minute of fuzzing; `python -m tests.fuzz` runs as long as it is told to."""
+"""A few seconds of fuzzing; `python -m tests.fuzz` runs as long as it is told to."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 
 from tests.fuzz import campaign
 from tests.fuzz.targets import OF_A_THOUSAND, TARGETS
+from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +34,7 @@ def test_whatever_comes_in_is_right_or_refused(target: str, inputs: int, outcome
     assert {f"{target}: {outcome}" for outcome in outcomes} <= {outcome for _, outcome, _ in told}
 
 
+@pytest.mark.skipif(not EVERY_CASE, reason="half a minute to compile, once a week")
 def test_with_bounds_checked(tmp_path: Path) -> None:
     """The same code with every access checked; in a process of its own, for numba fixes that on import."""
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -25,7 +25,7 @@ EVERY = [
     for ranks in (1, 2)
     for lost in LOST
 ]
-SAMPLE = EVERY if os.environ.get("HTA_WIDGETS_EVERY_LOOP") else random.Random(37).sample(EVERY, 24)
+SAMPLE = EVERY if os.environ.get("HTA_WIDGETS_EVERY_LOOP") else random.Random(37).sample(EVERY, 12)
 CLAIM_OF = {rule.topic: rule.claim for rule in RULES}
 
 

@@ -125,15 +125,15 @@ def judged(tmp_path: Path, layout: Layout) -> None:
     assert len(trace.ranks) == len(layout.ranks) == len(set(layout.ranks.values()))
 
 
-@pytest.mark.parametrize("number", range(5 * len(CONVENTIONS)))
+@pytest.mark.parametrize("number", range((5 if EVERY_CASE else 2) * len(CONVENTIONS)))
 def test_layouts_of_frameworks(tmp_path: Path, number: int) -> None:
     *_, layout = layouts(number + 1, seed=1)
     judged(tmp_path, layout)
 
 
-# a thousand layouts with HTA_WIDGETS_EVERY_CASE, else three hundred
+# a thousand layouts with HTA_WIDGETS_EVERY_CASE, else a hundred
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10 if EVERY_CASE else 3))
+@pytest.mark.parametrize("part", range(10 if EVERY_CASE else 1))
 def test_hundreds_of_layouts(tmp_path: Path, part: int) -> None:
     for number, layout in enumerate(layouts(100, seed=2 + part)):
         judged(tmp_path / str(number), layout)

@@ -275,12 +275,12 @@ def test_a_connection_that_is_cut_goes_on_where_it_was(
     zipped: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote, "_BLOCK", 1 << 17)
-    text = content(1, 30_000)
+    monkeypatch.setattr(remote, "_BLOCK", 1 << 14)
+    text = content(1, 4_000)
     path = "/large.json.gz" if zipped else "/large.json"
     data = gzip.compress(text, 1) if zipped else text
     server.files, server.ranges = {path: data}, ranges
-    server.faults[path] = [fine, cut(100_000), cut(100)] if ranges else [cut(len(data) // 2), cut(100)]
+    server.faults[path] = [fine, cut(10_000), cut(100)] if ranges else [cut(len(data) // 2), cut(100)]
     trace = opened(server.url + path)
     pd.testing.assert_frame_equal(trace.events(), local(tmp_path, text).events())
     assert not set(trace.health["check"]) & {"truncated", "damaged"}
@@ -294,8 +294,11 @@ def test_a_connection_that_is_cut_goes_on_where_it_was(
         assert begins == [0, 0, 0]
 
 
-def test_a_server_that_hides_that_it_knows_no_ranges(server: Server, soon: None, tmp_path: Path) -> None:
-    text = content(1, 40_000)
+def test_a_server_that_hides_that_it_knows_no_ranges(
+    server: Server, soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_BLOCK", 1 << 17)
+    text = content(1, 5_000)
     server.files["/large.json"] = text
 
     def whole(handler: Any, data: bytes) -> bool:

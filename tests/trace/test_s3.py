@@ -74,10 +74,13 @@ def test_folders_patterns_and_files(store: Any, url: str, ranks: list[int]) -> N
     assert opened(url).ranks == ranks
 
 
-def test_a_large_object_is_read_in_blocks_to_the_same_events(store: Any, tmp_path: Path) -> None:
-    put(store, "run/rank0.json", events=30_000)  # more than one block
+def test_a_large_object_is_read_in_blocks_to_the_same_events(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_BLOCK", 1 << 17)
+    put(store, "run/rank0.json", events=4_000)  # more than one block
     local = tmp_path / "rank0.json"
-    local.write_bytes(content(0, 30_000))
+    local.write_bytes(content(0, 4_000))
     assert local.stat().st_size > 2 * remote._BLOCK
     pd.testing.assert_frame_equal(opened("s3://job/run").events(), opened(tmp_path).events())
 
