@@ -78,3 +78,15 @@ def test_axe_finds_nothing_serious(page: Lab, state: str, dark: bool) -> None:
     if state == "help":
         page.page.keyboard.press("Escape")
     assert not found, "\n".join(found)
+
+
+def test_the_text_is_light_in_the_dark_theme(page: Lab) -> None:
+    """By one of JupyterLab's own variables."""
+    page.use_theme(dark=True)
+    root = explorer(page, "loaded")
+    lightness = root.evaluate(
+        "e => getComputedStyle(e).color.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0)"
+    )
+    assert lightness > 3 * 128
+    page.expect_no_errors()
+    page.shot("explorer-dark", root)

@@ -3,16 +3,16 @@
 Reports have the views of a notebook without its kernel, so that each is opened in a second.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Locator, Page, Playwright, expect
+from playwright.sync_api import Locator, Page, expect
 
 from hta_widgets import DiffViewer, MemoryView, TraceExplorer, WhatIf, edits, examples
 from tests.browser.axe import serious_violations
-from tests.browser.lab import TIMELINE, chromium_page
+from tests.browser.lab import TIMELINE
 from tests.memory_snapshot.allocator import MB, Allocator, write
 
 pytestmark = pytest.mark.browser
@@ -73,17 +73,11 @@ VIEWS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def page(playwright: Playwright) -> Iterator[Page]:
-    with chromium_page(playwright) as page:
-        page.set_viewport_size({"width": 1340, "height": 1000})
-        yield page
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, view: str) -> None:
     report = tmp_path / f"{view}.html"
     VIEWS[view](report)
+    page.set_viewport_size({"width": 1340, "height": 1000})
     page.goto(report.as_uri())
     expect(page.locator("main[data-ready=true]")).to_be_visible(timeout=30_000)
     if view not in ("what_if", "what_if_job", "memory"):

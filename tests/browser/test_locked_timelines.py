@@ -37,7 +37,7 @@ viewer._axes.anchors = anchors
 
 @pytest.fixture(scope="module")
 def opened(lab: Lab) -> Locator:
-    """One viewer for the tests that take it, which stand together."""
+    """One viewer for the tests that take it, which stand together, and first that of how it opens."""
     return open_viewer(lab)
 
 
@@ -63,7 +63,7 @@ def to_rest(lab: Lab, viewer: Locator) -> None:
     resting(lab)
 
 
-def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab, viewer: Locator) -> None:
+def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab, opened: Locator) -> None:
     """However unlike their lengths: here three steps stand beside one."""
     eventually(lambda: all_in_sight(lab, ("gpt2_ddp", "gpt2_fsdp_full_shard")))
     # another selection of one run pairs other steps, and says so to the browser at once

@@ -6,18 +6,18 @@ Reports have the same views as a notebook, and open in a second; what needs a ke
 import os
 import re
 from ast import literal_eval
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Locator, Page, Playwright, expect
+from playwright.sync_api import Locator, Page, expect
 
 from hta_widgets import Trace, TraceExplorer, examples
 from hta_widgets.errors import HtaWidgetsError
 from tests.browser.axe import serious_violations
-from tests.browser.lab import TIMELINE, Lab, chromium_page, eventually
+from tests.browser.lab import TIMELINE, Lab, eventually
 from tests.support import EVERY_CASE, GPU_TRACES, SHARED_TRACES
 
 pytestmark = pytest.mark.browser
@@ -100,25 +100,42 @@ def shot(page: Page, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+class Report(NamedTuple):
+    file: Path
+    content: dict[str, Any]  # of the story
+    extent_ns: tuple[int, int]
+
+
+Reports = Callable[[str], Report]
+
+
 @pytest.fixture(scope="module")
-def page(playwright: Playwright) -> Iterator[Page]:
-    with chromium_page(playwright) as page:
-        yield page
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """The report of a job, written once."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    @cache
+    def report(job: str) -> Report:
+        try:
+            trace = Trace.open(path_of(job))
+        except HtaWidgetsError as error:
+            pytest.skip(f"{job} is not one job: {error}")
+        explorer = TraceExplorer(trace, panels=[]).wait()
+        file = explorer.to_html(folder / f"{job.replace('/', '-')}.html", timeout=120)
+        content = dict(explorer.parts)["story"].content
+        explorer.close()
+        return Report(file, content, trace.extent_ns)
+
+    return report
 
 
-def opened(page: Page, folder: Path, job: str) -> tuple[Locator, TraceExplorer]:
+def opened(page: Page, report: Report) -> Locator:
     """A report of a job at rest."""
-    try:
-        trace = Trace.open(path_of(job))
-    except HtaWidgetsError as error:
-        pytest.skip(f"{job} is not one job: {error}")
-    explorer = TraceExplorer(trace, panels=[]).wait()
-    file = explorer.to_html(folder / "report.html", timeout=120)
-    page.goto(file.as_uri())
+    page.goto(report.file.as_uri())
     root = page.locator(".hta-explorer")
     expect(root.locator(".hta-story h2")).to_be_visible(timeout=30_000)
     expect(root.locator("[data-ready=true]")).to_be_visible(timeout=30_000)
-    return root, explorer
+    return root
 
 
 def looks_right(root: Locator) -> dict[str, Any]:
@@ -155,10 +172,10 @@ def says_two_numbers_at_most(seen: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, job: str) -> None:
+def test_bar_labels_and_evidence_of_every_finding(page: Page, reports: Reports, job: str) -> None:
     page.set_viewport_size({"width": 1340, "height": 1000})
-    root, explorer = opened(page, tmp_path, job)
-    content = dict(explorer.parts)["story"].content
+    content = reports(job).content
+    root = opened(page, reports(job))
     bundled = job in examples.names(recorded=False)  # a real cause lies in several places at once
     look = looks_right(root)
     if bundled:
@@ -168,7 +185,7 @@ def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, jo
     timeline = root.locator(TIMELINE)
     height = height_of(root)
     root.locator(".hta-checks button").first.focus()
-    first, last = explorer.trace.extent_ns
+    first, last = reports(job).extent_ns
     for at, advice in enumerate(content["advice"][:9]):
         if not advice["places"]:
             continue
@@ -189,22 +206,20 @@ def test_bar_labels_and_evidence_of_every_finding(page: Page, tmp_path: Path, jo
     shot(page, f"story-{job.replace('/', '-')}")
     page.set_viewport_size({"width": 700, "height": 1000})
     looks_right(root)
-    explorer.close()
 
 
 @pytest.mark.parametrize(
     "job", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "recordings/resnet50_t4_gpu"]
 )
-def test_it_fits_narrow_pages(page: Page, tmp_path: Path, job: str) -> None:
+def test_it_fits_narrow_pages(page: Page, reports: Reports, job: str) -> None:
     page.set_viewport_size({"width": 420, "height": 1400})
-    root, explorer = opened(page, tmp_path, job)
+    root = opened(page, reports(job))
     root.locator("button.hta-seg").first.click()
     for width in (420, 700):
         page.set_viewport_size({"width": width, "height": 1400})
         looks_right(root)
         eventually(partial(list_and_advice_below, root))
         shot(page, f"story-{job.replace('/', '-')}-{width}")
-    explorer.close()
 
 
 def list_and_advice_below(root: Locator) -> None:
@@ -231,11 +246,11 @@ LOOKS = "(element) => [getComputedStyle(element).backgroundColor, getComputedSty
 
 @pytest.mark.parametrize(("scheme", "forced"), [("light", False), ("dark", False), ("dark", True)])
 def test_axe_finds_nothing_and_forms_differ_in_grey(
-    page: Page, tmp_path: Path, scheme: Any, forced: bool
+    page: Page, reports: Reports, scheme: Any, forced: bool
 ) -> None:
     page.set_viewport_size({"width": 1340, "height": 1000})
     page.emulate_media(color_scheme=scheme, forced_colors="active" if forced else "none")
-    root, explorer = opened(page, tmp_path, "inference_cuda_graphs")
+    root = opened(page, reports("inference_cuda_graphs"))
     if forced:
         _what_is_told_apart_by_colour_still_is(root)
     for part in (".hta-story", ".hta-advice"):
@@ -251,7 +266,6 @@ def test_axe_finds_nothing_and_forms_differ_in_grey(
         pictures.append(root.locator("button.hta-seg").first.screenshot())
     assert len(set(pictures)) == 4
     page.emulate_media(color_scheme="light", forced_colors="none")
-    explorer.close()
 
 
 def _what_is_told_apart_by_colour_still_is(root: Locator) -> None:
@@ -289,10 +303,10 @@ def _what_is_told_apart_by_colour_still_is(root: Locator) -> None:
     assert lanes.screenshot() != rest
 
 
-def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, tmp_path: Path) -> None:
+def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, reports: Reports) -> None:
     page.set_viewport_size({"width": 1340, "height": 1000})
-    root, explorer = opened(page, tmp_path, "ddp_4ranks")
-    late = dict(explorer.parts)["story"].content["advice"][0]
+    root = opened(page, reports("ddp_4ranks"))
+    late = reports("ddp_4ranks").content["advice"][0]
     assert late["ranks"] == [2, 3]
     root.locator("button.hta-seg").first.click()
     expect(root.locator(TIMELINE)).to_have_attribute("data-ranks", "2 3")
@@ -302,7 +316,6 @@ def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, tmp_pat
     place = late["places"][0]
     shared = min(end, place["end_ns"]) - max(begin, place["start_ns"])
     assert shared >= 0.5 * (place["end_ns"] - place["start_ns"])
-    explorer.close()
 
 
 CELL = """
