@@ -49,6 +49,9 @@ def holds(told: Story) -> None:
     assert sum(part.ns for part in told.parts) == told.whole_ns
     assert all(part.ns >= 0 and part.lost_as in CLASSES for part in told.parts)
     assert bool(told.parts) == bool(told.whole_ns)
+    assert not (told.parts and "where it goes is unknown" in told.headline)
+    what = "remain" if told.saved else "per step" if told.per_step else "in all"
+    assert not told.parts or told.remains.endswith(f" {what}")
     order = [part.form for part in told.parts]
     assert order == sorted(order, key=["simulated", "bound", "unknown", "hidden", "rest"].index) or (
         [form in SAVINGS for form in order] == sorted((form in SAVINGS for form in order), reverse=True)
@@ -357,6 +360,20 @@ def test_every_surface_has_the_order_of_the_overview(name):
     assert own[0]["title"].lower() in sentence(frame).lower()
     named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
     assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
+
+
+def test_what_the_headline_withholds_the_bar_does_not_show() -> None:
+    said = story(Trace.open(shared_input("cases/b02_xpu_kernels_missing_copies_only"), cache=False))
+    assert "where it goes is unknown" in said.headline and not said.parts
+    assert "no complete step" in said.scope
+
+
+def test_who_recorded_the_device_is_not_advised_to_record_it() -> None:
+    said = story(Trace.open(shared_trace("hta/cupti_profiler"), cache=False))
+    assert [check.name for check in said.unknown if "device events" in check.name] == [
+        "94 launches recorded, but no device events"
+    ]
+    assert not any("ProfilerActivity" in check.remedy for check in said.unknown)
 
 
 def test_a_device_is_called_what_it_is() -> None:
