@@ -86,6 +86,52 @@ it("keeps a number with its unit on one line, and the text as it is", async () =
   expect(held).toEqual([["100 ns", "40 ns"], ["100 ns"]]);
 });
 
+it("lists the labels below a bar that they do not fit on, and places them again on a wider one", async () => {
+  const widths = { bar: 1200, label: 150 };
+  const own = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "offsetWidth") as PropertyDescriptor;
+  Object.defineProperty(HTMLElement.prototype, "offsetWidth", {
+    configurable: true,
+    get(this: HTMLElement) {
+      // in a list each is as wide as the bar
+      return this.closest("[data-list]") ? widths.bar : widths.label;
+    },
+  });
+  let resize = () => {};
+  const Observer = globalThis.ResizeObserver;
+  globalThis.ResizeObserver = class {
+    constructor(told: ResizeObserverCallback) {
+      const before = resize;
+      resize = () => {
+        before();
+        told([], this);
+      };
+    }
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  };
+  try {
+    const { el } = await inExplorer();
+    const isList = async (bar: number, label: number) => {
+      Object.assign(widths, { bar, label });
+      Object.defineProperty(el.querySelector(".hta-whole"), "clientWidth", {
+        configurable: true,
+        value: bar,
+      });
+      resize();
+      for (let i = 0; i < 4; i++) await drawn();
+      return el.querySelector(".hta-labels")?.hasAttribute("data-list");
+    };
+    expect(await isList(1200, 150)).toBe(false);
+    expect(await isList(1100, 900)).toBe(true);
+    expect(await isList(1300, 150)).toBe(false);
+    expect(await isList(700, 150)).toBe(true);
+  } finally {
+    globalThis.ResizeObserver = Observer;
+    Object.defineProperty(HTMLElement.prototype, "offsetWidth", own);
+  }
+});
+
 it("frames the places of a finding one after the other, by click and by keys, and goes back", async () => {
   const { el, story } = await inExplorer();
   const asked: (Mark | null)[] = [];

@@ -25,7 +25,7 @@ from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.snapshot import story_picture
 from tests.analysis.jobs import UNLIKE_JOBS, opened
-from tests.support import EVERY_CASE, shared_input
+from tests.support import EVERY_CASE, shared_input, shared_trace
 from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
 SEVERAL_SAVE = (
@@ -47,6 +47,9 @@ def holds(told: Story) -> None:
     assert sum(part.ns for part in told.parts) == told.whole_ns
     assert all(part.ns >= 0 and part.lost_as in CLASSES for part in told.parts)
     assert bool(told.parts) == bool(told.whole_ns)
+    assert not (told.parts and "where it goes is unknown" in told.headline)
+    what = "remain" if told.saved else "per step" if told.per_step else "in all"
+    assert not told.parts or told.remains.endswith(f" {what}")
     order = [part.form for part in told.parts]
     assert order == sorted(order, key=["simulated", "bound", "unknown", "hidden", "rest"].index) or (
         [form in SAVINGS for form in order] == sorted((form in SAVINGS for form in order), reverse=True)
@@ -332,6 +335,20 @@ def test_parts_are_rounded_to_their_total():
 def test_causes_have_short_names():
     causes = [rule for rule in RULES if rule.role == "cause"]
     assert all(rule.label and rule.cause and len(rule.label.split()) <= 4 for rule in causes)
+
+
+def test_what_the_headline_withholds_the_bar_does_not_show() -> None:
+    said = story(Trace.open(shared_input("cases/b02_xpu_kernels_missing_copies_only"), cache=False))
+    assert "where it goes is unknown" in said.headline and not said.parts
+    assert "no complete step" in said.scope
+
+
+def test_who_recorded_the_device_is_not_advised_to_record_it() -> None:
+    said = story(Trace.open(shared_trace("hta/cupti_profiler"), cache=False))
+    assert [check.name for check in said.unknown if "device events" in check.name] == [
+        "94 launches recorded, but no device events"
+    ]
+    assert not any("ProfilerActivity" in check.remedy for check in said.unknown)
 
 
 def test_a_device_is_called_what_it_is() -> None:

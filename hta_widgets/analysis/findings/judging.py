@@ -112,7 +112,7 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     if no_saving and any(may_save(each) for each in found):
         lacking.setdefault((_lack(no_saving), no_saving.remedy), []).append(SAVING_QUESTION)
     of_host = any(each.rule.question == HOST_QUESTION for each in found)
-    if no_cause and of_host:  # the device was recorded, and its events were lost
+    if no_cause:  # the device was recorded, and its events were lost
         for key in [key for key in lacking if key[0] == "The trace has no device events"]:
             lacking.setdefault((_lack(no_cause), no_cause.remedy), []).extend(lacking.pop(key))
     leading = _lack(no_cause) if no_cause and no_saving and not of_host else ""

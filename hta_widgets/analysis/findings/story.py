@@ -125,7 +125,9 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     of_recording = frame[frame["section"] == RECORDING]
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
-    parts = bar(trace, scope, whole, rows, frame[frame["part_of"] != ""]) if whole else []
+    # what the headline does not say, the bar does not show
+    shown = whole if rows or not len(_unknown(frame)) else None
+    parts = bar(trace, scope, shown, rows, frame[frame["part_of"] != ""]) if shown else []
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
@@ -135,11 +137,11 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         headline=_headline(scope, frame, whole, parts, advice),
         limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
         trust=_trust(trace, inputs),
-        whole_ns=whole.ns if whole else 0,
-        per_step=whole.per_step if whole else False,
+        whole_ns=shown.ns if shown else 0,
+        per_step=shown.per_step if shown else False,
         parts=parts,
         saved=_saved(whole, parts, saved_ns),
-        remains=f"{duration(whole.ns - saved_ns)} {'remain' if saved_ns else 'in all'}" if whole else "",
+        remains=_remains(shown, saved_ns),
         advice=advice,
         clean=_clean(frame),
         unknown=[_check(row) for _, row in frame[frame["severity"] == OPEN].iterrows()],
@@ -200,7 +202,7 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     elif inputs.shared and inputs.shared.step is not None:
         said.append(f"a part of step {inputs.shared.step}")
     else:
-        said.append("no steps marked")
+        said.append("no complete step" if inputs.announced else "no steps marked")
     if scope.streams:
         word = "streams" if len(scope.streams) > 1 else "stream"
         said.append(f"{word} {in_words([str(stream) for stream in scope.streams])}")
@@ -245,10 +247,14 @@ def _of_whole(
         if "host" in whole.split and _works_most(frame):
             return f"{time}; {decapitalised(_working(frame))}; {duration(most.ns)} {lost}"
         return f"{time}; {duration(most.ns)} of it {lost}, saving not estimated"
-    told = frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
-    if len(told):
+    if len(told := _unknown(frame)):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
     return f"{time}; nothing to save stands out: {_does(frame, whole)}"
+
+
+def _unknown(frame: pd.DataFrame) -> pd.DataFrame:
+    """Why it is unknown where the time goes, if it is."""
+    return frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
 
 
 def _does(frame: pd.DataFrame, whole: Whole) -> str:
@@ -327,6 +333,13 @@ def _saved(whole: Whole | None, parts: list[Part], saved_ns: int) -> str:
         return ""
     at_most = " at most" if any(part.form == "bound" and part.ns for part in parts) else ""
     return f"{duration(saved_ns)}{at_most} can be saved ({percent(100.0 * saved_ns / whole.ns)})"
+
+
+def _remains(whole: Whole | None, saved_ns: int) -> str:
+    if whole is None:
+        return ""
+    what = "remain" if saved_ns else "per step" if whole.per_step else "in all"
+    return f"{duration(whole.ns - saved_ns)} {what}"
 
 
 def _is_large(part: Part, whole: Whole | None) -> bool:

@@ -11,6 +11,8 @@ import { type Advice, CLASS, glyph, isSaving, LEAST, type Part, type Story } fro
 const LETTER = 6.2;
 const ROOM = 12;
 const BETWEEN = 16;
+/** A narrower bar has its labels in a list. */
+const LEAST_WIDE = 860;
 
 export interface BarContent extends Pick<Story, "whole_ns" | "parts" | "saved" | "remains"> {
   advice: Pick<Advice, "topic" | "noun" | "label">[];
@@ -102,10 +104,12 @@ export function Bar({ story, shown, toggle, noun = "Finding" }: BarProps) {
         <span style={{ width: `${100 * (1 - saved)}%` }} />
       </div>
       <div class="hta-under">
-        <span>
-          <Bold text={story.saved} />
-          {small > 0 && ` · +${small} small`}
-        </span>
+        {story.saved && (
+          <span>
+            <Bold text={story.saved} />
+            {small > 0 && ` · +${small} small`}
+          </span>
+        )}
         <span class="hta-legend-line">
           <span>
             <Bold text={story.remains} />
@@ -148,19 +152,19 @@ function Labels({ labelled, story, width, shown, toggle }: LabelsProps) {
   const root = useRef<HTMLOListElement>(null);
   const [places, setPlaces] = useState<number[]>([]);
   useLayoutEffect(() => {
-    const items = [...(root.current?.children ?? [])] as HTMLElement[];
-    const widths = items.map((item) => (item.firstElementChild as HTMLElement | null)?.offsetWidth ?? 0);
-    setPlaces(
-      placed(
-        labelled.map(({ start }) => start * width),
-        widths,
-        width,
-      ),
+    const list = root.current as HTMLElement;
+    list.toggleAttribute("data-list", false); // each as wide as its text
+    const widths = [...list.children].map((item) => (item.firstElementChild as HTMLElement).offsetWidth);
+    const next = placed(
+      labelled.map(({ start }) => start * width),
+      widths,
+      width,
     );
+    list.toggleAttribute("data-list", width < LEAST_WIDE || next.some((left) => left < 0));
+    setPlaces(next);
   }, [width, story]);
-  const fits = places.every((left) => left >= 0);
   return (
-    <ol ref={root} class="hta-labels" data-list={!fits} aria-hidden="true">
+    <ol ref={root} class="hta-labels" aria-hidden="true">
       {labelled.map(({ part, start }, at) => {
         const told = story.advice[part.finding];
         const left = places[at] ?? 0;
