@@ -98,6 +98,7 @@ _STATED_OF_NO_OTHER = {
     "h100_gpt2_tf32",
     "h100_gpt2_unpadded",
     "traces/hta/call_stack/backward_thread.json",
+    "traces/hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
     "traces/hta/rank_unavailable/rank_not_found.json.gz",
     "traces/tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     "traces/tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",

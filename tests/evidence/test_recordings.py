@@ -156,7 +156,7 @@ def check_server(document: dict[str, Any], done: Answer, path: Path) -> None:
 
 def test_another_process_without_a_cache_gives_the_same_bytes() -> None:
     """Whatever order sets of texts have there."""
-    names = EVERY[::5] if EVERY_CASE else SAMPLE[:2]
+    names = (EVERY if EVERY_CASE else SAMPLE)[::5]
     lines = [
         "import sys",
         "from hta_widgets.cli import main",

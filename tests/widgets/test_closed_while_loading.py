@@ -15,7 +15,7 @@ from ipywidgets.widgets import widget as widget_module
 from hta_widgets import Trace, TraceExplorer, examples
 from hta_widgets.widgets import trace_explorer
 from hta_widgets.widgets.part import Part
-from tests.support import ROOT
+from tests.support import ROOT, crossed
 
 Until = Callable[[Callable[[], bool]], None]
 
@@ -56,10 +56,9 @@ def in_a_process(*words: str) -> tuple[dict[str, int], str]:
     return json.loads(done.stdout), done.stderr
 
 
-@pytest.mark.parametrize("displayed", [(), ("displayed",)], ids=["alone", "displayed"])
-@pytest.mark.parametrize("kind", ["explorer", "viewer"])
-def test_at_any_moment(kind: str, displayed: tuple[str, ...]) -> None:
-    found, said = in_a_process(kind, *displayed)
+@pytest.mark.parametrize(("kind", "shown"), crossed(["explorer", "viewer"], ["displayed", "alone"]))
+def test_at_any_moment(kind: str, shown: str) -> None:
+    found, said = in_a_process(kind, shown)
     assert (found["traces"], found["parts"]) == (0, 0), said
     assert found["opened"] > 3
 

@@ -14,17 +14,26 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.inspector_content import event_content, gap_content
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
-from tests.support import SHARED_TRACES
+from tests.claims.recordings import SHARED as RECORDED
+from tests.claims.recordings import UNLIKE, path_of
+from tests.support import EVERY_CASE, SHARED_TRACES
 
 pytestmark = pytest.mark.slow
 
 SHARED = SHARED_TRACES.parent
-FILES = sorted(
-    str(path.relative_to(SHARED))
-    for folder in (SHARED_TRACES, SHARED / "recordings")
-    for path in folder.rglob("*.json*")
-)
-KINDS, GAPS = 150, 8
+
+
+def recorded() -> list[str]:
+    """All files of recordings; by default the first of each recording that is unlike the others."""
+    chosen = RECORDED if EVERY_CASE else UNLIKE
+    names = [name for name in chosen if name.startswith(("traces/", "recordings/"))]
+    found = [sorted(path.rglob("*.json*")) or [path] for path in map(path_of, names) if path.exists()]
+    files = [file for of in found for file in (of if EVERY_CASE else of[:1])]
+    return [str(file.relative_to(SHARED)) for file in files]
+
+
+FILES = recorded()
+KINDS, GAPS = (150, 8) if EVERY_CASE else (50, 4)
 
 
 def kinds(rank_trace: RankTrace) -> dict[tuple[object, ...], list[int]]:

@@ -15,7 +15,7 @@ from hta_widgets import Trace
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.rank_selector import RankSelector
 from tests.lock_watch import Watch
-from tests.support import ROOT
+from tests.support import EVERY_CASE, ROOT
 from tests.widgets.test_live_kernel import VERSIONS, bare
 from tests.widgets.watched_explorers import SECONDS
 
@@ -87,6 +87,7 @@ def check(seen: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not EVERY_CASE, reason="a kernel, below, watches the same and more: once a week")
 def test_explorers_take_locks_in_one_order_and_start_no_thread_under_one() -> None:
     """With garbage collected at every acquisition of a lock and in every new thread."""
     done = subprocess.run(
@@ -99,7 +100,7 @@ def test_explorers_take_locks_in_one_order_and_start_no_thread_under_one() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS if EVERY_CASE else VERSIONS[:1])
 def test_so_they_do_in_a_kernel(version: str) -> None:
     """Whose own locks, and those of its messages, are watched, too."""
     with bare(version) as kernel:

@@ -175,10 +175,12 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield kernel
 
 
-@pytest.fixture(params=VERSIONS)
-def fresh_kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kernel]:
-    """One that nothing interrupted: an interrupt of what the kernel itself prints may mix its messages."""
-    with started(request.param, tmp_path / "report.html") as kernel:
+@pytest.fixture(scope="module", params=VERSIONS)
+def fresh_kernel(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kernel]:
+    """One that nothing interrupts: an interrupt of what the kernel itself prints may mix its messages."""
+    with started(request.param, tmp_path_factory.mktemp("reports") / "report.html") as kernel:
         yield kernel
 
 

@@ -13,11 +13,12 @@ from collections import Counter
 from typing import Any
 
 from tests.lock_watch import WATCH, install
+from tests.support import EVERY_CASE
 
 SECONDS = 300
 
 
-def watched(rounds: int = 2) -> dict[str, Any]:
+def watched(rounds: int = 2 if EVERY_CASE else 1) -> dict[str, Any]:
     """What was seen. Nothing of the package may have been imported before."""
     faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
     install(collect=False)
