@@ -16,7 +16,7 @@ from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = (128, 1024) if EVERY_CASE else (6, 24)
+FEW, MANY = (128, 1024) if EVERY_CASE else (16, 32)
 # n squared is an exponent of 2, and calls are counted, so that there is no noise
 EXPONENT = 1.1
 # asked of a window, too: all, or one of each package
