@@ -192,16 +192,19 @@ def test_of_a_job_larger_than_memory_each_rank_is_read_once(
         assert_same(answer(fewer, kind, Scope(ranks=(2, 3))), answer(whole, kind, Scope(ranks=(2, 3))))
 
 
-def has_answer(trace: Trace) -> bool:
-    """Whether the overview of all is kept."""
+def has_answer(trace: Trace, scope: Scope | None = None, **options: Any) -> bool:
+    """Whether the overview is kept, by default of all."""
     compute = analysis.overview.__wrapped__  # type: ignore[attr-defined]
-    file = kept._file(trace, compute, Scope(), {}, False)
+    file = kept._file(trace, compute, scope or Scope(), options, False)
     return file is not None and file.exists()
 
 
 def test_what_an_answer_depends_on_is_in_its_key(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     analysis.overview(Trace.open(job))
     assert has_answer(Trace.open(job))
+    for part in (Scope(ranks=(1, 2)), Scope(iterations=(1, 2))):
+        assert not has_answer(Trace.open(job), part)
+    assert not has_answer(Trace.open(job), by="iteration")
     assert not has_answer(Trace.open(job, classes={"gemm": "communication"}))
     assert not has_answer(Trace.open(job, clock="device"))
     assert not has_answer(Trace.open(job).keep(lambda rank: rank.is_device))
