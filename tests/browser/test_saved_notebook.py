@@ -128,7 +128,9 @@ def test_a_picture_stands_in_by_default_and_a_snapshot_stays(lab: Lab) -> None:
 
     lab.open(NAME)  # with a fresh kernel
     expect(picture).to_be_visible(timeout=20_000)
-    expect(page.get_by_text("model not found")).to_be_hidden()  # the picture is there instead
+    missing = page.get_by_text("model not found")
+    expect(missing).to_be_attached(timeout=20_000)
+    expect(missing).to_be_hidden()  # the picture is there instead
     snapshot = page.locator("img[alt^='ddp_4ranks: 4 ranks']:not(.hta-picture *)")
     expect(snapshot).to_be_visible()
     assert snapshot.evaluate("image => image.naturalWidth") > 800
@@ -158,7 +160,9 @@ def test_a_picture_stands_in_for_runs_side_by_side(lab: Lab) -> None:
     page.evaluate(SAVE)
     lab.open(NAME, afresh=True)  # with a fresh kernel
     expect(picture).to_be_visible(timeout=20_000)
-    expect(page.get_by_text("model not found")).to_be_hidden()
+    missing = page.get_by_text("model not found")
+    expect(missing).to_be_attached(timeout=20_000)
+    expect(missing).to_be_hidden()
     lab.shot("saved-diff-viewer")
 
 
