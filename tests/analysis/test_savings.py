@@ -140,6 +140,12 @@ def test_savings_alone_one_after_the_other_and_together(name):
             assert saved(*topics[:count], best) == max(others)
 
 
+def test_what_was_lost_before_the_step_that_is_selected_is_no_share_of_it():
+    trace = opened("cases/i20_two_ranks_sync_after_step")
+    late = overview(trace, Scope(iterations=(3,))).set_index("topic").loc["straggler"]
+    assert (late["cost_ns"], late["share_pct"], late["confidence"]) == (400_000, 0.0, "low")
+
+
 def test_nothing_found_saves_nothing():
     for name in ("hta/trace_filter", "hta/cpu_only"):
         frame = savings(Trace.open(shared_trace(name)))

@@ -268,7 +268,8 @@ def confidence_of(
     low, saves, high = saving.low_ns, saving.ns, saving.high_ns
     if not saving.method or low is None or saves is None or high is None:
         return ""
-    if saving.method != "replay" or not finding.cost_ns:
+    # a share of none: it was lost before the time that is judged
+    if saving.method != "replay" or not finding.cost_ns or not finding.share_pct:
         return "low"
     whole_ns = 100 * finding.cost_ns / finding.share_pct
     unsure_ns = high - low + model_error_pct / 100 * whole_ns
