@@ -245,7 +245,7 @@ def _of_whole(
         most = unknown[0]
         lost = f"is lost to {advice[most.finding].cause_words}"
         if "host" in whole.split and _works_most(frame):
-            return f"{time}; {decapitalised(_working(frame))}; {duration(most.ns)} {lost}"
+            return f"{time}; {decapitalised(_working(frame))}. {duration(most.ns)} {lost}"
         return f"{time}; {duration(most.ns)} of it {lost}, saving not estimated"
     if len(told := _unknown(frame)):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
