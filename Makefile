@@ -36,7 +36,7 @@ demo: .venv/.demo
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 
-# what most edits can break, without real traces and what is marked slow; mypy has one core, and the rest the other
+# what most edits can break, without real traces and what is marked slow; mypy runs beside the tests
 check: .venv/.test
 	$(BIN)/python hatch_build.py
 	+@$(MAKE) --no-print-directory --jobs=2 lint lint-frontend fast
@@ -85,7 +85,7 @@ pins: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 lint-frontend: .venv/.test
 	$(BIN)/python hatch_build.py run lint
