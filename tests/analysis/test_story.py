@@ -351,6 +351,12 @@ def test_who_recorded_the_device_is_not_advised_to_record_it() -> None:
     assert not any("ProfilerActivity" in check.remedy for check in said.unknown)
 
 
+def test_replays_of_a_graph_do_not_run_at_once() -> None:
+    """Nodes on 20 streams, each behind the one before, work 800 \u00b5s of each step of 1 ms."""
+    said = story(Trace.open(shared_input("cases/c07_graph_many_streams"), cache=False))
+    assert 0 < sum(part.ns for part in said.parts if part.form in SAVINGS) <= 200_000
+
+
 def test_a_device_is_called_what_it_is() -> None:
     trace = Trace.open(shared_input("recordings/mlu370"), cache=False)
     said = story(trace, None, overview(trace))

@@ -7,7 +7,7 @@ from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, QUEUE
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.trace.classify import EventClass
-from tests.analysis.kineto_file import job, kernel
+from tests.analysis.kineto_file import Event, job, kernel
 from tests.replay.program import call, copy, launch, queued, work
 from tests.replay.recordings import (
     RECORDINGS,
@@ -470,3 +470,41 @@ def test_a_call_inside_a_call_is_none_of_its_own(tmp_path):
         "finish a": [("device", "start a", 5_000, 0)],
         "return cudaLaunchKernelExC": [("call", "call cudaLaunchKernelExC", 10_000, 0)],
     }
+
+
+def launches_of_graphs(*graphs: int) -> list[Event]:
+    """Each of two nodes on two streams, where each node begins when the one before has ended."""
+    events = []
+    for at, graph in enumerate(graphs):
+        done, ids = 100_000 * at, {"graph id": graph}
+        events += [
+            launch(at + 1, 20_000 * at, 20_000 * at + 10_000, name="cudaGraphLaunch"),
+            work(f"a{at}", at + 1, done + 15_000, done + 60_000, 7, **ids),
+            work(f"b{at}", at + 1, done + 61_000, done + 112_000, 8, **ids),
+        ]
+    return events
+
+
+def test_a_launch_of_a_graph_waits_for_the_one_before(tmp_path):
+    """And a node for that on another stream behind which it began, though nothing tells what it waits for."""
+    edges = edges_of(job(tmp_path, launches_of_graphs(3, 3)))
+    assert ("late", "finish a0", 1_000, 0) in edges["start b0"]
+    assert edges["start a1"] == [
+        ("launch", "call a1", 15_000, 0),
+        ("stream", "finish a0", 1_000, 0),
+        ("wait", "finish b0", 1_000, 2_000),
+    ]
+    assert ("late", "finish a1", 1_000, 0) in edges["start b1"]
+
+
+@pytest.mark.parametrize("graphs", [(3, 4), (0, 0)])
+def test_other_graphs_may_run_at_once(tmp_path, graphs):
+    edges = edges_of(job(tmp_path, launches_of_graphs(*graphs)))
+    assert not [edge for each in edges.values() for edge in each if edge[0] == "wait"]
+
+
+def test_a_graph_that_ran_beside_itself_does_not_wait(tmp_path):
+    """What time contradicts is no cause: two graphs may have been made of one, whose id they have."""
+    beside = work("a1", 2, 50_000, 90_000, 9, **{"graph id": 3})
+    edges = edges_of(job(tmp_path, [*launches_of_graphs(3, 3)[:4], beside]))
+    assert edges["start a1"] and not [edge for each in edges.values() for edge in each if edge[0] == "wait"]

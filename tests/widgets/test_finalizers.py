@@ -45,6 +45,7 @@ def held_under_the_lock(trace: Trace) -> list[str] | None:
                 other.start()
                 other.join(20)
                 assert not other.is_alive()
+            time.sleep(0.5)  # for the worker, which the collector keeps waiting
     finally:
         gc.enable()
     return None if collected == [True] else [repr(each)[:300] for each in gc.get_referrers(there())]

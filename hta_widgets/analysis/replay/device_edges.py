@@ -57,9 +57,10 @@ def launched_event(
     Of what a graph launches only the first event of each stream waits for the launch. The first event of a
     stream keeps its delay: a recording that was cut begins with a full queue.
 
-    Where no waits between streams are recorded, a collective waits for the last work launched before it on
-    each other stream. What is launched right after a call that lets a stream wait may not start before the
-    last collectives have ended, though that did not delay it in the recording.
+    What a node of a graph waits for on other streams is never recorded. Where no waits between streams are, a
+    collective waits for the last work launched before it on each other stream. What is launched right after a
+    call that lets a stream wait may not start before the last collectives have ended, though that did not
+    delay it in the recording.
 
     Args:
         waits: events on other streams that the recording says this one waits for.
@@ -81,8 +82,8 @@ def launched_event(
         at = _across(edges, at, d, now, nodes, device, delays, seen)
     best = settle(edges, nodes.time, low, at, now)
     unexplained = edges.residual[best] > max(UNEXPLAINED, delays.latency)
-    if infer and device.streams > 1 and not in_graph and unexplained:
-        cause = _just_ended(d, now, nodes, device, delays, by_end, ends)
+    if device.streams > 1 and unexplained:
+        cause = _just_ended(d, now, nodes, device, delays, by_end, ends, infer and not in_graph)
         if cause >= 0:
             edges.residual[best] = 0
             at = _after(edges, at, cause, LATE, now, nodes, delays)
@@ -132,19 +133,28 @@ def _after(
 
 @inline
 def _just_ended(
-    d: Whole, now: Whole, nodes: Nodes, device: DeviceEvents, delays: Delays, by_end: Int64, ends: Int64
+    d: Whole,
+    now: Whole,
+    nodes: Nodes,
+    device: DeviceEvents,
+    delays: Delays,
+    by_end: Int64,
+    ends: Int64,
+    earlier: bool,
 ) -> Whole:
-    """Work on another stream, launched earlier, that ended just before event d starts: communication first.
+    """Work on another stream that ended just before event d starts: communication first.
 
-    What was launched later is no cause: it only shared the device.
+    It is of the same graph, in which nothing else says what a node depends on, or, if asked, was launched
+    earlier. What was launched later is no cause: it only shared the device.
     """
     found = np.int64(-1)
     since = now - max(REACH, 2 * delays.latency + 10_000)
     j = last_until(ends, now + CLOCK_SLACK)
     while j >= 0 and ends[j] >= since:
         cause = by_end[j]
-        earlier = cause < d and 0 <= device.launched[cause] < device.launched[d]
-        if earlier and device.stream[cause] != device.stream[d] and device.gpu[cause] == device.gpu[d]:
+        ahead = earlier and 0 <= device.launched[cause] < device.launched[d]
+        ahead = cause < d and (ahead or device.launched[cause] == device.launched[d])
+        if ahead and device.stream[cause] != device.stream[d] and device.gpu[cause] == device.gpu[d]:
             if device.is_communication[cause]:
                 return np.int64(cause)
             if found < 0:

@@ -29,6 +29,7 @@ from hta_widgets.analysis.replay.device_events import (
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes, targets
 from hta_widgets.analysis.replay.edges import dependencies
 from hta_widgets.analysis.replay.elastic import shared_delays
+from hta_widgets.analysis.replay.graph_launches import waits_of_graphs
 from hta_widgets.analysis.replay.groups import Group, groups_of
 from hta_widgets.analysis.replay.host_points import (
     ALLOCATES,
@@ -133,6 +134,8 @@ def graph_of(rank_trace: RankTrace) -> Graph | None:
     origin = min(int(times.min()) for times in (device.start, host.time) if len(times))
     nodes = _nodes(host, device, origin)
     waits, recorded = _stream_waits(rank_trace)
+    effect, cause = waits_of_graphs(rank_trace, device)
+    waits = np.append(waits[0], effect), np.append(waits[1], cause)
     allocates = named(rank_trace, ALLOCATES)
     first, edges = dependencies(nodes, host, device, delays, waits, not recorded, rank_trace.name, allocates)
     checkpoint()
