@@ -152,9 +152,9 @@ def _just_ended(
     j = last_until(ends, now + CLOCK_SLACK)
     while j >= 0 and ends[j] >= since:
         cause = by_end[j]
-        ahead = earlier and 0 <= device.launched[cause] < device.launched[d]
-        ahead = cause < d and (ahead or device.launched[cause] == device.launched[d])
-        if ahead and device.stream[cause] != device.stream[d] and device.gpu[cause] == device.gpu[d]:
+        of_graph = device.launched[cause] == device.launched[d]
+        before = cause < d and (of_graph or (earlier and 0 <= device.launched[cause] < device.launched[d]))
+        if before and device.stream[cause] != device.stream[d] and device.gpu[cause] == device.gpu[d]:
             if device.is_communication[cause]:
                 return np.int64(cause)
             if found < 0:
