@@ -497,6 +497,12 @@ def test_a_launch_of_a_graph_waits_for_the_one_before(tmp_path):
     assert ("late", "finish a1", 1_000, 0) in edges["start b1"]
 
 
+def test_a_launch_of_a_graph_waits_for_what_ended_last_and_not_for_what_began_last(tmp_path):
+    long = work("long", 1, 20_000, 113_000, 9, **{"graph id": 3})
+    edges = edges_of(job(tmp_path, [*launches_of_graphs(3, 3), long]))
+    assert [edge[1] for edge in edges["start a1"] if edge[0] == "wait"] == ["finish long"]
+
+
 @pytest.mark.parametrize("graphs", [(3, 4), (0, 0)])
 def test_other_graphs_may_run_at_once(tmp_path, graphs):
     edges = edges_of(job(tmp_path, launches_of_graphs(*graphs)))
