@@ -1,13 +1,15 @@
 """One browser, and one JupyterLab in a page of it, for the whole run: starting them costs seconds."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from tests.browser.lab import Lab, chromium_browser, jupyter_lab, page_of
+from tests.job.many_ranks import SLOW, write_job
 from tests.support import ROOT
 
 HERE = Path(__file__).parent
@@ -64,3 +66,10 @@ def dark_lab(lab: Lab) -> Iterator[Lab]:
     lab.use_theme(dark=True)
     yield lab
     lab.use_theme(dark=False)
+
+
+@pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A job of so many ranks, which is read once."""
+    folder = tmp_path_factory.mktemp("jobs")
+    return cache(lambda ranks: write_job(folder / f"job{ranks}", ranks, SLOW[ranks]))

@@ -3,7 +3,6 @@
 import ast
 import os
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Locator, expect
 from hta_widgets import examples
 from tests.browser.axe import serious_violations
 from tests.browser.lab import TIMELINE, Lab, open_panel
-from tests.job.many_ranks import write_job
+from tests.job.many_ranks import SLOW
 from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.browser
@@ -27,16 +26,8 @@ from hta_widgets import TraceExplorer, analysis
 explorer = TraceExplorer({path!r}, panels=[])
 explorer
 """
-SLOW = {8: 5, 64: 41, 1024: 700}
 # a thousand once a week, and for pictures of the many
 SIZES = (1024, 64, 8) if EVERY_CASE or os.environ.get("HTA_WIDGETS_SHOTS") else (64, 8)
-
-
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """A job of so many ranks, which is read once."""
-    folder = tmp_path_factory.mktemp("jobs")
-    return cache(lambda ranks: write_job(folder / f"job{ranks}", ranks, SLOW[ranks]))
 
 
 def show(lab: Lab, job: Path) -> Locator:

@@ -4,7 +4,6 @@ import os
 import re
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.axe import serious_violations
 from tests.browser.lab import TIMELINE, Lab
-from tests.job.many_ranks import write_job
+from tests.job.many_ranks import SLOW
 from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.browser
@@ -22,17 +21,9 @@ from hta_widgets import TraceExplorer
 explorer = TraceExplorer({path!r})
 explorer
 """
-SLOW = {8: 5, 64: 41, 128: 77, 1024: 700}
 PATIENCE = 400_000  # ms: a thousand ranks that were never read, on a busy machine
 # a thousand once a week, and for pictures of the many
 SIZES = (8, 64, 1024) if EVERY_CASE or os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
-
-
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """A job of so many ranks, which is read once."""
-    folder = tmp_path_factory.mktemp("jobs")
-    return cache(lambda ranks: write_job(folder / f"job{ranks}", ranks, SLOW[ranks]))
 
 
 def show(lab: Lab, job: Path) -> Locator:

@@ -509,6 +509,12 @@ def test_other_graphs_may_run_at_once(tmp_path, graphs):
     assert not [edge for each in edges.values() for edge in each if edge[0] == "wait"]
 
 
+def test_nodes_of_a_graph_without_recorded_launches(tmp_path):
+    nodes = [each for each in launches_of_graphs(3, 3) if each["cat"] == "kernel"]
+    edges = edges_of(job(tmp_path, nodes))
+    assert edges["start a1"] == [("orphan", "finish a0", 55_000, 0)]
+
+
 def test_a_graph_that_ran_beside_itself_does_not_wait(tmp_path):
     """What time contradicts is no cause: two graphs may have been made of one, whose id they have."""
     beside = work("a1", 2, 50_000, 90_000, 9, **{"graph id": 3})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from hta_widgets.arrays import Int64
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
+NONE: Final = np.empty(0, np.int64)
+
 
 def waits_of_graphs(rank_trace: RankTrace, device: DeviceEvents) -> tuple[Int64, Int64]:
     """(effect, cause) rows: the first work on each stream of a launch, and what ended last of the one before.
@@ -20,6 +22,8 @@ def waits_of_graphs(rank_trace: RankTrace, device: DeviceEvents) -> tuple[Int64,
     previous work in stream and any previous launches of graphExec" (CUDA Runtime API, cudaGraphLaunch).
     """
     rows, found = rank_trace.recorded("graph_id")
+    if not (found > 0).any():
+        return NONE, NONE
     graph = np.zeros(rank_trace.n, np.int64)
     graph[rows] = found
     graph = graph[device.row]
@@ -27,7 +31,7 @@ def waits_of_graphs(rank_trace: RankTrace, device: DeviceEvents) -> tuple[Int64,
     # a launch after the other, and in it what ends last at its end
     own = own[np.lexsort((device.end[own], device.launched[own], graph[own]))]
     if not len(own):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return NONE, NONE
     graph, launched = graph[own], device.launched[own]
     begins = np.append(True, (graph[1:] != graph[:-1]) | (launched[1:] != launched[:-1]))
     launch = np.cumsum(begins) - 1
