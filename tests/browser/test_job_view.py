@@ -1,4 +1,4 @@
-"""The Job view in JupyterLab at 8, 64 and 1,024 ranks: brushed, and from the culprit to the timeline."""
+"""The Job view in JupyterLab, of few ranks and many: brushed, and from the culprit to the timeline."""
 
 import ast
 import os

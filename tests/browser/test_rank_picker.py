@@ -1,4 +1,4 @@
-"""The selector of ranks in JupyterLab at 8, 64 and 1,024 ranks: searched, sorted, and by keys alone."""
+"""The selector of ranks in JupyterLab, of few ranks and many: searched, sorted, and by keys alone."""
 
 import os
 import re
