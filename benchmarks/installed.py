@@ -48,7 +48,7 @@ def main() -> None:
     venv.create(ENVIRONMENT, clear=True, with_pip=True)
     pip = [interpreter(), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([*pip, str(ROOT)], env={**clean, "CI": "true"}, check=True)  # or it fails
+    subprocess.run([*pip, f"{ROOT}[hta]"], env={**clean, "CI": "true"}, check=True)  # or it fails
 
 
 if __name__ == "__main__":
