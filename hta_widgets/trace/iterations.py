@@ -322,25 +322,33 @@ def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], so
     ends = [window.end for window in windows]
     if source != "ProfilerStep":
         return ends
+    lengths = [window.end - window.start for window in windows]
+    silent = np.array(ends) - _last_events(events, windows)
     for at in (at for at, after in enumerate([*runs[1:], -1]) if runs[at] != after):
-        length = windows[at].end - windows[at].start
-        silent = ends[at] - _last_event(events, windows[at])
-        if silent <= TAIL_SHARE * length or silent == length:
+        if silent[at] <= TAIL_SHARE * lengths[at] or silent[at] == lengths[at]:
             continue
-        others = [each for place, each in enumerate(windows) if place != at]
-        usual = max((each.end - _last_event(events, each) for each in others), default=0)
-        if silent - usual > TAIL_SHARE * length:
-            ends[at] -= silent
+        usual = np.delete(silent, at).max(initial=0)
+        if silent[at] - usual > TAIL_SHARE * lengths[at]:
+            ends[at] -= int(silent[at])
     return ends
 
 
-def _last_event(events: Recorded, window: Window) -> int:
-    """When the last event that begins in a window ends, marks of steps aside; at most the window's end."""
-    rows = np.flatnonzero((events.start >= window.start) & (events.start < window.end))
-    rows = rows[events.event_class[rows] != EventClass.OTHER]
-    marks = np.array([profiler_step(name) is not None for name in events.names], np.bool_)
-    rows = rows[~marks[events.name[rows]]]
-    return min(int(events.end[rows].max(initial=window.start)), window.end) if len(rows) else window.end
+def _last_events(events: Recorded, windows: list[Window]) -> Int64:
+    """When the last event that begins in each window ends, marks of steps aside; at most the window's end.
+
+    The windows follow each other. One without events ends as it does.
+    """
+    of_step = np.zeros(len(events.names), np.bool_)
+    of_step[list(_read(events.names, profiler_step))] = True
+    rows = np.flatnonzero((events.event_class != EventClass.OTHER) & ~of_step[events.name])
+    begin, end = np.array([(window.start, window.end) for window in windows], np.int64).T
+    inside = np.searchsorted(begin, events.start[rows], "right") - 1
+    within = (inside >= 0) & (events.start[rows] < end[inside])
+    last = begin.copy()
+    np.maximum.at(last, inside[within], events.end[rows[within]])
+    filled = np.bincount(inside[within], minlength=len(begin)) > 0
+    found: Int64 = np.where(filled, np.minimum(last, end), end)
+    return found
 
 
 def _frame(
