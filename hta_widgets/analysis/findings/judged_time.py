@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.shared_time import SharedTime, late_entry, lengths_apart, shared_time
@@ -26,6 +27,8 @@ from hta_widgets.trace.scope import Scope
 Answer = TypeVar("Answer")
 Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
+# Of so many selections the judged time is remembered: every part of an explorer asks for it.
+_SCOPES = 8
 # From this part of the ranks on that do not record when a step ended, it is left out.
 _MOSTLY_OPEN = 0.5
 MUCH_START_UP_PCT: Final = 33.0
@@ -38,7 +41,12 @@ _MAY_WAIT = re.compile("Synchronize|Memcpy|Memset")
 
 def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
     """What the findings about a scope are about: of marked steps those that are complete and steady."""
-    return JudgedTime(trace, scope or Scope()).scope
+    return _judged_scope(trace, scope or Scope())
+
+
+@memoize_per_rank(last=_SCOPES, in_turn=True)
+def _judged_scope(trace: Trace, scope: Scope) -> Scope:
+    return JudgedTime(trace, scope).scope
 
 
 class JudgedTime:
