@@ -29,10 +29,13 @@ _WHERE_UNKNOWN = 8 << 30
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Ranks grow after they were loaded. Until this share of the limit is in use nobody looks by how much.
 _LOOK_FROM = 0.25
+_FEW_MORE = 1.125
 # What was dropped is with the C library until it is asked for it. That takes milliseconds, and what is made
 # next touches its memory anew: not for each rank.
 _GIVE_BACK_FROM = 0.25
 _SAMPLE = 64
+# Of a table of so few values pandas takes longer to add up the bytes than for most analyses of a rank.
+_SMALL_TABLE = 4096
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -77,6 +80,9 @@ def _trim() -> Callable[[int], object] | None:
 class Droppable(Protocol):
     """What a rank holds."""
 
+    def held_things(self) -> int:
+        """How many things it holds now, which is quick to say."""
+
     def held_bytes(self) -> int:
         """The bytes it holds now."""
 
@@ -99,6 +105,7 @@ class Memory:
         self.dropped = 0
         self._lock = Lock()
         self._bytes: OrderedDict[Droppable, int] = OrderedDict()  # the latest used last
+        self._things: dict[Droppable, int] = {}  # when their bytes were counted
         self._total = 0
         self._looks = False
         self._freed = 0  # since memory was given back
@@ -110,24 +117,30 @@ class Memory:
             if before is rank:
                 return
             if rank not in self._bytes:
-                self._count(rank, rank.held_bytes())
+                self._count(rank)
             self._bytes.move_to_end(rank)
             if before is not None and (self._looks or self._total >= _LOOK_FROM * self.limit):
                 # it has grown since it was loaded, and so have all at whom nobody looked yet
                 for grown in [before] if self._looks else list(self._bytes):
-                    self._count(grown, grown.held_bytes())
+                    self._count(grown)
                 self._looks = True
             self._fit()
 
-    def _count(self, rank: Droppable, size: int) -> None:
+    def _count(self, rank: Droppable) -> None:
+        """Its bytes, which take as long as a small analysis: not again for the few things of a question."""
+        things = rank.held_things()
+        if rank in self._things and things <= _FEW_MORE * self._things[rank]:
+            return
+        size = rank.held_bytes()
         self._total += size - self._bytes.get(rank, 0)
-        self._bytes[rank] = size
+        self._bytes[rank], self._things[rank] = size, things
 
     def _fit(self) -> None:
         while self._total > self.limit and len(self._bytes) > 1:
             rank, size = self._bytes.popitem(last=False)
             self._total -= size
             self._freed += size
+            del self._things[rank]
             self.dropped += 1
             rank.drop()
         if self._freed > _GIVE_BACK_FROM * self.limit and (trim := _trim()) is not None:
@@ -162,6 +175,8 @@ def _bytes_of(thing: Any, seen: set[int]) -> int:
     if isinstance(thing, str | bytes):
         return sys.getsizeof(thing)
     if isinstance(thing, pd.DataFrame | pd.Series | pd.Index):
+        if thing.size <= _SMALL_TABLE:
+            return 8 * int(thing.size)
         used = thing.memory_usage(deep=False)
         return int(used if isinstance(used, int) else used.sum())
     if isinstance(thing, Mapping):

@@ -223,6 +223,10 @@ class RankEvents:
         if self.header.parts == 1:
             note_several(table, self.header.evidence.ranks)
 
+    def held_things(self) -> int:
+        """How many columns and results there are."""
+        return sum(view.held_things() for view in list(self._views))
+
     def held_bytes(self) -> int:
         """The bytes of the columns and of all that was made of them."""
         views = [thing for view in list(self._views) for thing in view.held()]

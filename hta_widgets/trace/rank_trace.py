@@ -126,6 +126,11 @@ class RankTrace(RankLinks):
         own = [value for name, value in list(self.__dict__.items()) if name not in _LIGHT]
         return [*own, *list(self._columns.values())]
 
+    def held_things(self) -> int:
+        """How many columns and results there are, also those that stay."""
+        remembered = self.__dict__.get(REMEMBERED, {})
+        return len(self.__dict__) + len(self._columns) + sum(map(len, list(remembered.values())))
+
     def drop(self) -> None:
         """Free all that can be made again from the file."""
         for name in [name for name in list(self.__dict__) if name not in _LIGHT]:

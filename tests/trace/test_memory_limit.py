@@ -340,6 +340,8 @@ def test_only_the_least_recently_used_are_dropped() -> None:
         def held_bytes(self) -> int:
             return self.size
 
+        held_things = held_bytes
+
         def drop(self) -> None:
             self.size = 0
 
@@ -362,6 +364,8 @@ def test_ranks_that_grew_before_anybody_looked_are_counted() -> None:
         def held_bytes(self) -> int:
             return self.size
 
+        held_things = held_bytes
+
         def drop(self) -> None:
             self.size = 0
 
@@ -374,12 +378,36 @@ def test_ranks_that_grew_before_anybody_looked_are_counted() -> None:
     assert sum(rank.size for rank in ranks) <= 100 and memory.dropped == 6
 
 
+def test_a_rank_is_counted_again_once_it_holds_an_eighth_more() -> None:
+    class Rank:
+        things, counted = 80, 0
+
+        def held_things(self) -> int:
+            return self.things
+
+        def held_bytes(self) -> int:
+            self.counted += 1
+            return self.things
+
+        def drop(self) -> None:
+            raise AssertionError
+
+    memory, rank, other = Memory(400), Rank(), Rank()
+    for things, counted in ((80, 1), (85, 1), (90, 1), (91, 2), (95, 2), (103, 3)):
+        rank.things = things
+        memory.used(rank)
+        memory.used(other)
+        assert rank.counted == counted, things
+
+
 def test_memory_goes_back_to_the_system_once_much_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for each rank: what is made next touches its memory anew."""
 
     class Rank:
         def held_bytes(self) -> int:
             return 20
+
+        held_things = held_bytes
 
         def drop(self) -> None:
             pass
