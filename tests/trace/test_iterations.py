@@ -1,11 +1,13 @@
 """Where iterations come from, in what order, and how sure that is."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hta_widgets.trace.step_names import ServingStep, serving_step
+from hta_widgets.trace import iterations
+from hta_widgets.trace.step_names import ServingStep, profiler_step, serving_step
 from tests.trace.helpers import kernel, rank_of, slice_
 
 
@@ -372,6 +374,27 @@ def test_the_profilers_time_at_the_end_of_the_last_step_is_not_its_own(tmp_path:
     assert frame["end_ns"].tolist() == [100_000, 200_000, 291_000]
     assert frame["host_end_ns"].tolist()[-1] == 500_000
     assert frame["open"].tolist() == [False, False, True]
+
+
+def test_names_are_read_as_often_for_many_steps_as_for_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... also where the last step falls silent early, so that all others are looked at."""
+    read: Counter[str] = Counter()
+
+    def counted(name: str) -> int | None:
+        read[name] += 1
+        return profiler_step(name)
+
+    monkeypatch.setattr(iterations, "profiler_step", counted)
+    most = []
+    for steps in (4, 40):
+        events = marks(list(range(steps)))
+        events[-2]["dur"] = 300
+        assert rank_of(tmp_path, events).iterations["open"].tolist()[-2:] == [False, True]
+        most.append(read["aten::mm"])
+        read.clear()
+    assert most[0] == most[1] <= 2
 
 
 def test_silence_as_at_the_end_of_each_step_is_the_last_ones_own(tmp_path: Path) -> None:
