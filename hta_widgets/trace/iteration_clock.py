@@ -227,7 +227,8 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
         frame: as `timed` returns it.
         iteration, start, end: of each device event, as for `timed`.
     """
-    work, inside = _work(frame, *placed(frame, iteration, start, end))
+    begin, finish = (frame[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
+    work, inside = _work(begin, finish, *placed(frame, iteration, start, end))
     outside = (2 * inside < work) & ~frame["partial"].to_numpy(np.bool_)
     return [int(number) for number in frame["iteration"].to_numpy(np.int64)[outside]]
 
@@ -301,23 +302,21 @@ def _fit(
     if drained is not None and whole.sum() == 1 and ((begin < drained) & (drained < finish)).any():
         return "device"
     belongs, until = membership_windows(host)
-    work, inside = _work(host.assign(start_ns=belongs, end_ns=until), at, start, end)
+    work, inside = _work(belongs, until, at, start, end)
     behind = (work - inside).sum() > BEHIND_SHARE * work.sum()
     if not behind:
         run = host["run"].to_numpy(np.int64)
         _, first, count = np.unique(run, return_index=True, return_counts=True)
-        spans = host.assign(
-            start_ns=np.repeat(begin[first], count), end_ns=np.repeat(finish[first + count - 1], count)
-        )
-        work, inside = _work(spans, at, start, end)
+        begun, finished = np.repeat(begin[first], count), np.repeat(finish[first + count - 1], count)
+        work, inside = _work(begun, finished, at, start, end)
         behind = (work - inside).sum() > MISSED_SHARE * work.sum()
     return "device" if behind else "host"
 
 
-def _work(frame: pd.DataFrame, at: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """How long the device works for each iteration of a frame, and how much of that is in its window, ns."""
-    begin, finish = (np.ascontiguousarray(frame[name], np.int64) for name in ("start_ns", "end_ns"))
-    work, inside = np.zeros((2, len(frame)), np.int64)
+def _work(begin: Int64, finish: Int64, at: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """How long the device works for each iteration, and how much of that from its begin to its finish, ns."""
+    work, inside = np.zeros((2, len(begin)), np.int64)
+    begin, finish = np.ascontiguousarray(begin), np.ascontiguousarray(finish)
     _add_work(at, start, end, begin, finish, work, inside)
     return work, inside
 

@@ -10,13 +10,14 @@ and sorted.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.arrays import Int64
+from hta_widgets.frames import typed_array
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
 from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scopes, serving_step
@@ -38,7 +39,6 @@ COLUMNS = {
     "batch_size": "Int64",
     "tokens": "Int64",
 }
-_OF_NUMPY = ("int64", "bool")
 
 # A first or last step with less than this share of the work of a typical one was cut by the recording.
 PARTIAL_SHARE = 0.5
@@ -380,11 +380,6 @@ def _frame(
         "batch_size": [step.batch_size if step else None for step in steps],
         "tokens": [step.tokens if step else None for step in steps],
     }
-    # Typed from the start, and as arrays: a job may have a thousand ranks, and casting a frame or aligning
-    # series takes longer than making it.
-    columns = {name: _array(values[name], dtype) for name, dtype in COLUMNS.items()}
+    # as arrays: a job may have a thousand ranks, and aligning series takes longer than making the frame
+    columns = {name: typed_array(values[name], dtype) for name, dtype in COLUMNS.items()}
     return pd.DataFrame(columns, copy=False)
-
-
-def _array(values: list[Any], dtype: str) -> Any:
-    return np.array(values, dtype) if dtype in _OF_NUMPY else pd.array(values, dtype=cast(Any, dtype))

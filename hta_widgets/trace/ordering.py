@@ -94,11 +94,29 @@ def rows_with(codes: Int32, wanted: Bool) -> Int64:
     return rows[: _rows_with(codes, wanted, rows)].copy() if len(rows) else rows
 
 
+def rows_of_each(number: Int64) -> list[Int64]:
+    """Where each number occurs, in order; all from 0 to the greatest do."""
+    return np.split(grouped(number), np.cumsum(np.bincount(number))[:-1])
+
+
 def first_of_each(number: Int64) -> Int64:
     """Where each number occurs first; all from 0 to the greatest do."""
     first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
     first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
     return first
+
+
+def differing(group: Int64, values: Integers) -> Int64:
+    """How many different values (codes from -1 on) each group has; there is a row of each, from 0 on."""
+    return np.bincount(group[first_of_each(numbered(group, values))])
+
+
+def nth_of_each(number: Int64) -> Int64:
+    """How many rows before each have the same number; all from 0 to the greatest occur."""
+    order, size = grouped(number), np.bincount(number)
+    nth = np.empty(len(number), np.int64)
+    nth[order] = np.arange(len(number)) - np.repeat(np.cumsum(size) - size, size)
+    return nth
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:

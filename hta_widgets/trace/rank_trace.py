@@ -353,9 +353,10 @@ class RankTrace(RankLinks):
     @property
     def all_contradicted(self) -> bool:
         """Whether there are complete iterations, and all of them are contradicted."""
-        complete = self.iterations[~self.iterations["partial"]]
-        ended = complete[~complete["open"]]
-        numbers = {*(ended if len(ended) else complete)["iteration"].tolist()}
+        frame = self.iterations
+        complete, is_open = ~frame["partial"].to_numpy(np.bool_), frame["open"].to_numpy(np.bool_)
+        ended = complete & ~is_open
+        numbers = {*frame["iteration"].to_numpy()[ended if ended.any() else complete].tolist()}
         return bool(numbers) and numbers <= {*self.contradicted_iterations}
 
     @cached_property

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from hta_widgets.trace import ordering
 from hta_widgets.trace.ordering import (
     among,
+    differing,
     distinct,
     first_of_each,
     grouped,
+    nth_of_each,
     numbered,
     order_in_groups,
     order_of_nesting,
+    rows_of_each,
     rows_with,
     unique,
 )
@@ -100,3 +103,15 @@ def test_distinct_values_are_sorted_and_numbered(values):
     np.testing.assert_array_equal(which, inverse)
     np.testing.assert_array_equal(unique(column), expected)
     np.testing.assert_array_equal(first_of_each(which), np.unique(column, return_index=True)[1])
+
+
+@given(st.lists(st.tuples(FEW, st.integers(-1, 3)), min_size=1, max_size=60))
+def test_rows_of_a_group_are_counted_and_found(rows):
+    group, values = np.array(rows, np.int64).T
+    _, group = distinct(group)
+    seen: dict[int, list[int]] = {}
+    for at, each in enumerate(group.tolist()):
+        seen.setdefault(each, []).append(at)
+    assert [own.tolist() for own in rows_of_each(group)] == [seen[each] for each in sorted(seen)]
+    assert nth_of_each(group).tolist() == [seen[each].index(at) for at, each in enumerate(group.tolist())]
+    assert differing(group, values).tolist() == [len(set(values[seen[each]])) for each in sorted(seen)]

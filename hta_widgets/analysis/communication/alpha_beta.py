@@ -14,6 +14,7 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import bandwidth, byte_size, counted, duration, percent
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def alpha_beta(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     for keys, messages in once.groupby(_KEYS, dropna=False, sort=True):
         checkpoint()
         rows.append(dict(zip(_KEYS, keys, strict=True)) | _row(messages))
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    frame = typed_frame(rows, _COLUMNS)
     return frame.sort_values("transfer_ns", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -20,24 +20,43 @@ def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
         (int64 0 or 1), is_last (bool), waited_ns, caused_wait_ns, lateness_ns, start_offset_ns (int64, 0
         where not counted).
     """
-    each = frame.loc[
-        frame["match"].notna() & ~frame["collective"].isin(LOOSE),
-        ["rank", "iteration", "match", "start_ns", "dur_ns"],
-    ].sort_values(["match", "rank", "start_ns"], kind="stable")
-    by = each.groupby("match", sort=False)
-    each = each[by["rank"].transform("nunique") > 1].copy()
-    by = each.groupby("match", sort=False)
-    shortest, longest = by["dur_ns"].transform("min"), by["dur_ns"].transform("max")
+    rows = np.flatnonzero(frame["match"].notna() & ~frame["collective"].isin(LOOSE))
+    match, rank, start = (
+        frame[name].to_numpy(np.int64, na_value=0)[rows] for name in ("match", "rank", "start_ns")
+    )
+    order = np.lexsort((start, rank, match))
+    match, rank, start, rows = match[order], rank[order], start[order], rows[order]
+    dur = frame["dur_ns"].to_numpy(np.int64)[rows]
+    begins = np.flatnonzero(np.diff(match, prepend=-1))
+    size = np.diff(begins, append=len(match))
+    ends, of = begins + size - 1, np.repeat(np.arange(len(begins)), size)
+    place = np.arange(len(match))
+
+    shortest, longest = np.minimum.reduceat(dur, begins), np.maximum.reduceat(dur, begins)
     spread = longest - shortest
     counts = (spread > NOISE_NS) & (spread * 1000 > shortest * NOISE_PERMILLE)
-    each["iteration"] = by["iteration"].transform("first")
-    each["counted"] = counts.astype(np.int64)
-    short = each.assign(short=each["dur_ns"] == shortest)
+    waited = np.where(counts[of], dur - shortest[of], 0)
     # Of equally short ones the lowest rank's, so that the waiting is charged once.
-    each["is_last"] = short["short"] & ~short.duplicated(["match", "short"]) & counts
-    each["waited_ns"] = (each["dur_ns"] - shortest).where(counts, 0)
-    waited = each.groupby("match", sort=False)["waited_ns"].transform("sum")
-    each["caused_wait_ns"] = waited.where(each["is_last"], 0)
-    each["lateness_ns"] = (longest - each["dur_ns"]).where(counts, 0)
-    each["start_offset_ns"] = (each["start_ns"] - by["start_ns"].transform("min")).where(counts, 0)
-    return each
+    last = np.minimum.reduceat(np.where(dur == shortest[of], place, len(place)), begins)
+    is_last = counts[of] & (place == last[of])
+    known = frame["iteration"].notna().to_numpy()[rows]
+    first_known = np.minimum.reduceat(np.where(known, place, ends[of]), begins)
+    offset = start - np.minimum.reduceat(start, begins)[of]
+    each = pd.DataFrame(
+        {
+            "rank": rank,
+            "iteration": frame["iteration"].array[rows[first_known[of]]],
+            "match": frame["match"].array[rows],
+            "start_ns": start,
+            "dur_ns": dur,
+            "counted": counts[of].astype(np.int64),
+            "is_last": is_last,
+            "waited_ns": waited,
+            "caused_wait_ns": np.where(is_last, np.add.reduceat(waited, begins)[of], 0),
+            "lateness_ns": np.where(counts[of], longest[of] - dur, 0),
+            "start_offset_ns": np.where(counts[of], offset, 0),
+        },
+        frame.index[rows],
+    )
+    between_ranks: pd.DataFrame = each[(rank[begins] != rank[ends])[of]]
+    return between_ranks

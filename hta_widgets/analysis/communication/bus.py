@@ -20,6 +20,7 @@ _CROSSINGS = {
     "send": (1, 0),
     "recv": (1, 0),
 }
+_UNKNOWN = (np.nan, np.nan)
 
 
 def bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
@@ -42,25 +43,30 @@ def bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
         NaN without a size, of a group of one, or of an operation that the definition does not know),
         bandwidth_is (str: "exact", "at least", NA where algbw_gbps is NaN).
     """
-    together = frame["match"].notna() & ~frame["collective"].isin(LOOSE)
-    shortest = frame["dur_ns"].groupby(frame["match"].where(together)).transform("min")
-    transfer = frame["dur_ns"].where(~together, shortest).astype(np.int64)
-    ranks = frame["group_size"].where(frame["match_key"].fillna("") != "pair", 2)
-    complete = together & (frame["match_ranks"] == ranks).fillna(False)
-    a, b = (
-        frame["collective"].map({name: parts[side] for name, parts in _CROSSINGS.items()}).astype(np.float64)
-        for side in (0, 1)
+    match, dur = frame["match"].to_numpy(np.int64, na_value=-1), frame["dur_ns"].to_numpy(np.int64)
+    together = (match >= 0) & ~frame["collective"].isin(LOOSE).to_numpy(np.bool_)
+    shortest = np.full(int(match.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(shortest, match[together], dur[together])
+    transfer = dur.copy()
+    transfer[together] = shortest[match[together]]
+    size, matched, volume = (
+        frame[name].to_numpy(np.float64, na_value=np.nan) for name in ("group_size", "match_ranks", "bytes")
     )
-    known = a.notna() & (transfer > 0) & ~(frame["group_size"] == 1).fillna(False)
-    algorithm = frame["bytes"].astype(np.float64) / transfer.where(known)
-    # The size of the group does not matter where it has no part in the factor.
-    factor = a + (b / frame["group_size"].astype(np.float64)).where(b != 0, 0.0)
-    word = pd.Series(np.where(complete, "exact", "at least"), frame.index, "str").where(algorithm.notna())
+    complete = together & (matched == np.where(frame["match_key"].eq("pair"), 2, size))
+    operation, names = pd.factorize(frame["collective"])
+    a, b = np.array([_CROSSINGS.get(name, _UNKNOWN) for name in [*names, ""]], np.float64).T[:, operation]
+    known = ~np.isnan(a) & (transfer > 0) & (size != 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        algorithm = volume / np.where(known, transfer, np.nan)
+        # The size of the group does not matter where it has no part in the factor.
+        factor = a + np.where(b != 0, b / size, 0.0)
+    word = pd.Series(np.where(complete, "exact", "at least"), frame.index, "str")
     return pd.DataFrame(
         {
             "transfer_ns": transfer,
             "algbw_gbps": algorithm,
             "busbw_gbps": algorithm * factor,
-            "bandwidth_is": word,
-        }
+            "bandwidth_is": word.where(~np.isnan(algorithm)),
+        },
+        frame.index,
     )

@@ -196,13 +196,19 @@ def _evidence_of(rank_trace: RankTrace) -> Records:
 
 def _frame_of(records: Records) -> pd.DataFrame:
     """The columns that are recorded, and those that follow from them."""
+    numbers, texts = records.numbers, {name: records.texts_of(name) for name in records.codes}
+    texts["collective"] = _operations(records)
+    sender, receiver = _partners(records, texts["collective"])
     columns: dict[str, npt.NDArray[Any]] = {
-        **records.numbers,
-        "end_ns": records.numbers["start_ns"] + records.numbers["dur_ns"],
-        **{name: records.texts_of(name) for name in records.codes},
+        **numbers,
+        "end_ns": numbers["start_ns"] + numbers["dur_ns"],
+        **texts,
+        "bytes": _bytes(records),
+        "sender": sender,
+        "receiver": receiver,
     }
-    nullable = ("iteration", "device", "stream", *_NUMBERS)
-    frame = pd.DataFrame(
+    nullable = ("iteration", "device", "stream", *_NUMBERS, "bytes", "sender", "receiver")
+    return pd.DataFrame(
         {
             name: _nullable(values)
             if name in nullable
@@ -210,37 +216,43 @@ def _frame_of(records: Records) -> pd.DataFrame:
             for name, values in columns.items()
         }
     )
-    recorded = frame["collective_name"].fillna(frame["name"])
-    words = {text: collective_of(text) for text in recorded.unique()}
-    frame["collective"] = recorded.map(words).astype("str")
-    # An unknown operation keeps its recorded name.
-    new = (frame["collective"] == UNKNOWN) & frame["collective_name"].notna()
-    frame["collective"] = frame["collective"].where(~new, frame["collective_name"])
-    larger = frame[["in_elements", "out_elements"]].max(axis=1)
-    frame["bytes"] = larger * frame["dtype"].map(_ITEM_BYTES).astype("Int64")
-    frame["sender"], frame["receiver"] = _partners(frame)
-    return frame
 
 
-def _partners(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+def _operations(records: Records) -> npt.NDArray[np.object_]:
+    """What each kernel does with others; an unknown operation keeps its recorded name."""
+    told = records.codes["collective_name"]
+    read = np.where(told >= 0, told, records.codes["name"])
+    words = np.full(len(records.texts), None, object)
+    for code in np.unique(read).tolist():
+        words[code] = collective_of(records.texts[code])
+    found = words[read]
+    unknown = (found == UNKNOWN) & (told >= 0)
+    found[unknown] = records.texts_of("collective_name")[unknown]
+    return found
+
+
+def _bytes(records: Records) -> Int64:
+    """The size of each message, of the larger of what goes in and what comes out."""
+    elements = np.maximum(records.numbers["in_elements"], records.numbers["out_elements"])
+    size = np.array([*(_ITEM_BYTES.get(text, 0) for text in records.texts), 0])[records.codes["dtype"]]
+    return np.where((elements != NULL) & (size > 0), elements * size, NULL)
+
+
+def _partners(records: Records, operation: npt.NDArray[np.object_]) -> tuple[Int64, Int64]:
     """Who sends to whom, of sends and receives: as recorded, else between the two ranks of a group."""
-    pairs = {ranks: _two_ranks(ranks) for ranks in frame["group_ranks"].dropna().unique()}
-    both = frame["group_ranks"].map({ranks: pair for ranks, pair in pairs.items() if pair}).dropna()
-    other = pd.Series(
-        [
-            pair[pair[0] == rank] if rank in pair else pd.NA
-            for pair, rank in zip(both, frame["rank"][both.index], strict=True)
-        ],
-        both.index,
-        "Int64",
-    ).reindex(frame.index)
-    own, sends, receives = (
-        frame["rank"].astype("Int64"),
-        frame["collective"].eq("send"),
-        frame["collective"].eq("recv"),
+    own, group = records.numbers["rank"], records.codes["group_ranks"]
+    pairs = np.full((len(records.texts) + 1, 2), NULL)
+    for code in np.unique(group[group >= 0]).tolist():
+        pairs[code] = _two_ranks(records.texts[code]) or NULL
+    one, two = pairs[group].T
+    other = np.where(own == one, two, np.where(own == two, one, NULL))
+    source, destination = (
+        np.where(recorded == NULL, other, recorded)
+        for recorded in (records.numbers["source_rank"], records.numbers["destination_rank"])
     )
-    sender = own.where(sends, frame["source_rank"].fillna(other).where(receives))
-    receiver = own.where(receives, frame["destination_rank"].fillna(other).where(sends))
+    sends, receives = operation == "send", operation == "recv"
+    sender = np.where(sends, own, np.where(receives, source, NULL))
+    receiver = np.where(receives, own, np.where(sends, destination, NULL))
     return sender, receiver
 
 

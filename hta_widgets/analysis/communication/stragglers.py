@@ -14,14 +14,18 @@ from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.communication.waits import arrived, waits
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
+from hta_widgets.analysis.core.sums import exact_sums
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, none_of, percent, ranks_in_words
+from hta_widgets.trace.ordering import distinct, first_of_each, nth_of_each, paired
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
+_LAST = np.iinfo(np.int64).max
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
 
@@ -74,12 +78,22 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     require_exchanges(trace, scope)
     frame = _by_rank(arrived(trace, scope), trace.clock.method != "start")
     parts = waits(trace, scope)
-    unknown = parts["culprit"] == NOBODY
-    for column, of, chosen in (("blamed_ns", "culprit", ~unknown), ("unfollowed_ns", "rank", unknown)):
-        sums = parts[chosen].groupby(["iteration", of], dropna=False)["wait_ns"].sum()
-        here = pd.MultiIndex.from_frame(frame[["iteration", "rank"]])
-        frame[column] = sums.reindex(here, fill_value=0).to_numpy(np.int64)
+    unknown = (parts["culprit"] == NOBODY).to_numpy(np.bool_)
+    frame["blamed_ns"] = _waited(frame, parts, "culprit", ~unknown)
+    frame["unfollowed_ns"] = _waited(frame, parts, "rank", unknown)
     return frame
+
+
+def _waited(frame: pd.DataFrame, parts: pd.DataFrame, of: str, chosen: Bool) -> Int64:
+    """How long is waited in the iteration of each row, in chosen parts whose `of` is its rank, int64 ns."""
+    own, theirs = (
+        [each[name].to_numpy(np.int64, na_value=_LAST) for name in columns]
+        for each, columns in ((frame, ("iteration", "rank")), (parts, ("iteration", of)))
+    )
+    number = paired(*(np.concatenate(both) for both in zip(own, theirs, strict=True)))
+    rows, place = np.unique(number, return_inverse=True)
+    sums = exact_sums(place[len(frame) :][chosen], parts["wait_ns"].to_numpy(np.int64)[chosen], len(rows))
+    return sums[place[: len(frame)]]
 
 
 def lateness(frame: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
@@ -89,34 +103,33 @@ def lateness(frame: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
 
 def _by_rank(each: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
     """The sums of `stragglers` over some `arrivals`."""
-    each = each.assign(collectives=1, last=each["is_last"].astype(np.int64))
-    by = each.groupby(["iteration", "rank"], dropna=False)
-    sums = by[["collectives", "counted", "last", *_SUMS, "start_offset_ns"]].sum()
-    result = sums.astype(np.int64).reset_index()
-    result["iteration"] = result["iteration"].astype("Int64")
-    result["start_offset_ns"] = result["start_offset_ns"].astype("Int64")
-    if not common_clock:
-        result["start_offset_ns"] = pd.Series(pd.NA, result.index, "Int64")
-    whole = result.groupby("iteration", dropna=False)["caused_wait_ns"].transform("sum")
-    result["caused_pct"] = 100.0 * result["caused_wait_ns"] / whole.where(whole > 0)
-    worst = result.sort_values(
-        ["iteration", "caused_wait_ns", "lateness_ns", "rank"],
-        ascending=[True, False, False, True],
-        kind="stable",
+    iteration, rank = (each[name].to_numpy(np.int64, na_value=_LAST) for name in ("iteration", "rank"))
+    rows, group = distinct(paired(iteration, rank))
+    first = first_of_each(group)
+    sums = {
+        name: exact_sums(group, each[name].to_numpy(np.int64), len(rows))
+        for name in ("counted", "is_last", *_SUMS, "start_offset_ns")
+    }
+    _, of = distinct(iteration[first])
+    caused, late = sums["caused_wait_ns"], sums["lateness_ns"]
+    whole = exact_sums(of, caused, len(rows))[of]
+    position = np.empty(len(rows), np.int64)
+    worst = np.lexsort((-late, -caused, of))
+    position[worst] = nth_of_each(of[worst]) + 1
+    unknown = np.full(len(rows), not common_clock, np.bool_)
+    return pd.DataFrame(
+        {
+            "rank": rank[first],
+            "iteration": each["iteration"].array[first],
+            "collectives": np.bincount(group, minlength=len(rows)),
+            "counted": sums["counted"],
+            "last": sums["is_last"],
+            **{name: sums[name] for name in _SUMS},
+            "start_offset_ns": pd.arrays.IntegerArray(sums["start_offset_ns"], unknown),
+            "caused_pct": 100.0 * caused / np.where(whole > 0, whole, np.nan),
+            "position": position,
+        }
     )
-    result["position"] = worst.groupby("iteration", dropna=False).cumcount().astype(np.int64) + 1
-    order = [
-        "rank",
-        "iteration",
-        "collectives",
-        "counted",
-        "last",
-        *_SUMS,
-        "start_offset_ns",
-        "caused_pct",
-        "position",
-    ]
-    return result[order]
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -13,9 +13,11 @@ from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
 from hta_widgets.analysis.communication.collectives import belonging, shared_collectives
 from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Float64, Int64
+from hta_widgets.trace.ordering import distinct, paired
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -178,9 +180,9 @@ def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
 
     Kernels whose partners are unknown or were not recorded, without what they wait for recorded ranks.
     """
-    found = _kernels(trace, scope.ranks)
-    found = found[_inside(trace, scope)]
-    return (found["dur_ns"] - found["waited_ns"]).where(~found["known"], 0).groupby(found["rank"]).sum()
+    found, inside = _kernels(trace, scope.ranks), _inside(trace, scope)
+    waiting = (found["dur_ns"] - found["waited_ns"]).where(~found["known"], 0)
+    return waiting[inside].groupby(found["rank"][inside]).sum()
 
 
 @memoize_per_rank(last=4)
@@ -197,14 +199,18 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     """
     found = shared_collectives(trace, Scope(ranks=ranks))
     each = _arrivals(trace, ranks)
-    apart = each["match"].isin(_uneven_ends(each))
-    size = found.groupby("match")["rank"].transform("size").reindex(found.index)
-    complete = size >= _expected(found, trace)
-    found["waited_ns"] = each["waited_ns"].reindex(found.index, fill_value=0)
-    found["last"] = _position_of_last(found, each[~apart])
-    found["known"] = (complete & found["match"].isin(each["match"][~apart])).fillna(False).astype(bool)
+    match, of_each = found["match"].to_numpy(np.int64, na_value=-1), each["match"].to_numpy(np.int64)
+    apart = np.isin(of_each, _uneven_ends(each))
+    size = np.append(np.bincount(match[match >= 0]), 0)[match]
+    waited = np.zeros(len(found), np.int64)
+    waited[each.index] = each["waited_ns"]
+    found["waited_ns"] = waited
+    found["last"] = _position_of_last(match, each[~apart])
+    found["known"] = np.isin(match, of_each[~apart]) & (size >= _expected(found, trace))
     found["exchange_iteration"] = each["iteration"].reindex(found.index)
-    found["lowest"] = found["match"].notna() & ~found["match"].duplicated()
+    lowest = np.zeros(len(found), np.bool_)
+    lowest[np.unique(match, return_index=True)[1]] = True
+    found["lowest"] = lowest & (match >= 0)
     return found
 
 
@@ -295,41 +301,52 @@ def _of_culprits(parts: pd.DataFrame, work: dict[int, Intervals]) -> Int64:
     return spent
 
 
-def _position_of_last(found: pd.DataFrame, each: pd.DataFrame) -> Int64:
+def _position_of_last(match: Int64, each: pd.DataFrame) -> Int64:
     """For each kernel the position of that of the last to arrive at its exchange; -1 if nobody is known.
 
     Ranks that arrive within the noise of the last are as late: the others' waiting is charged to each of them
     in turn.
+
+    Args:
+        match: the exchange of each kernel, or -1.
+        each: `arrivals` of those whose ranks leave together, by exchange.
     """
-    last = each[each["is_last"]]
-    position: dict[int, int] = dict(zip(last["match"].tolist(), last.index.tolist(), strict=True))
-    late = each[(each["waited_ns"] <= NOISE_NS) & each["counted"].eq(1)]
-    of_others, turns = dict(position), Counter[tuple[int, ...]]()
-    for _, of in late[late["match"].duplicated(keep=False)].groupby("match"):
-        ranks = tuple(of["rank"])
-        of_others[int(of["match"].iloc[0])] = int(of.index[turns[ranks] % len(ranks)])
-        turns[ranks] += 1
-    matches = found["match"].fillna(-1).tolist()
-    as_late = found.index.isin(late.index).tolist()
-    rows = zip(matches, as_late, strict=True)
-    return np.array([(position if itself else of_others).get(match, -1) for match, itself in rows], np.int64)
+    of, rank, waited = (each[name].to_numpy(np.int64) for name in ("match", "rank", "waited_ns"))
+    position, is_last = each.index.to_numpy(), each["is_last"].to_numpy(np.bool_)
+    last = np.full(int(match.max(initial=-1)) + 2, -1)
+    last[of[is_last]] = position[is_last]
+    late = np.flatnonzero((waited <= NOISE_NS) & each["counted"].eq(1).to_numpy(np.bool_))
+    of_others, turns = last.copy(), Counter[tuple[int, ...]]()
+    for rows in np.split(late, np.flatnonzero(np.diff(of[late])) + 1):
+        if len(rows) > 1:
+            ranks = tuple(rank[rows].tolist())
+            of_others[of[rows[0]]] = position[rows[turns[ranks] % len(rows)]]
+            turns[ranks] += 1
+    itself = np.zeros(len(match), np.bool_)
+    itself[position[late]] = True
+    return np.where(itself, last[match], of_others[match])
 
 
-def _uneven_ends(each: pd.DataFrame) -> pd.Series:
+def _uneven_ends(each: pd.DataFrame) -> Int64:
     """The matches whose ranks do not leave together, with their clocks set by the median."""
-    by = each.groupby("match", sort=False)
-    end = each["start_ns"] + each["dur_ns"]
-    first = by["rank"].transform("first")
-    ahead = end - end.groupby(each["match"]).transform("first")
-    usual = ahead.groupby([first, each["rank"]]).transform("median")
-    off = (ahead - usual).abs()
-    longest = by["waited_ns"].transform("max")
-    return each.loc[(off > NOISE_NS) & (off * _APART > longest), "match"].drop_duplicates()
+    match, rank, start, dur = (
+        each[name].to_numpy(np.int64) for name in ("match", "rank", "start_ns", "dur_ns")
+    )
+    begins = np.flatnonzero(np.diff(match, prepend=-1))  # match after match, of each the lowest rank first
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(match)))
+    ahead = start + dur - (start + dur)[begins][of]
+    pairs, pair = distinct(paired(rank[begins][of], rank))
+    off = np.abs(ahead - medians(pair, ahead, len(pairs))[pair])
+    longest = np.maximum.reduceat(each["waited_ns"].to_numpy(np.int64), begins)
+    return np.unique(match[(off > NOISE_NS) & (off * _APART > longest[of])])
 
 
-def _expected(found: pd.DataFrame, trace: Trace) -> pd.Series:
+def _expected(found: pd.DataFrame, trace: Trace) -> Float64:
     """How many ranks take part in each exchange: as recorded; else as matched, if no rank is missing."""
     world = trace.summary["world_size"]
     misses = isinstance(world, int) and world > len(trace.ranks)
-    group = found["group_size"].where(found["match_key"] != "pair", 2)
-    return group.fillna(world if misses else found["match_ranks"])
+    group, matched = (
+        found[name].to_numpy(np.float64, na_value=np.nan) for name in ("group_size", "match_ranks")
+    )
+    group = np.where(found["match_key"].eq("pair"), 2, group)
+    return np.where(np.isnan(group), world if misses else matched, group)

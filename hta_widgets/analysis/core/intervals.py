@@ -53,9 +53,10 @@ class Intervals:
             order = np.argsort(starts, kind="stable")
             starts, ends = starts[order], ends[order]
         reach = np.maximum.accumulate(ends)
-        opens = np.flatnonzero(np.r_[True, starts[1:] > reach[:-1]])
-        closes = np.r_[opens[1:], len(starts)] - 1
-        return cls(starts[opens], reach[closes])
+        closes = np.flatnonzero(starts[1:] > reach[:-1])
+        return cls(
+            np.concatenate((starts[:1], starts[closes + 1])), np.concatenate((reach[closes], reach[-1:]))
+        )
 
     def __len__(self) -> int:
         return len(self.start)
@@ -71,7 +72,9 @@ class Intervals:
         return f"Intervals({len(self)} intervals, {self.length} ns)"
 
     def __or__(self, other: Intervals) -> Intervals:
-        return Intervals.union(np.r_[self.start, other.start], np.r_[self.end, other.end])
+        return Intervals.union(
+            np.concatenate((self.start, other.start)), np.concatenate((self.end, other.end))
+        )
 
     def __and__(self, other: Intervals) -> Intervals:
         mine, theirs = self._overlapping_pairs(other)
@@ -89,7 +92,7 @@ class Intervals:
     def gaps(self, low: int, high: int) -> Intervals:
         """The complement of this set within [low, high)."""
         inside = self.clip(low, high)
-        starts, ends = np.r_[np.int64(low), inside.end], np.r_[inside.start, np.int64(high)]
+        starts, ends = np.concatenate(([low], inside.end)), np.concatenate((inside.start, [high]))
         solid = starts < ends
         return Intervals(starts[solid], ends[solid])
 

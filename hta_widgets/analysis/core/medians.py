@@ -1,4 +1,4 @@
-"""The median, for kernels: numba's own cannot be translated by the build."""
+"""Medians: of groups, and of a few numbers in kernels, as numba's own cannot be translated by the build."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Float64
 from hta_widgets.jit import outline
+
+
+def medians(group: npt.NDArray[np.integer[Any]], values: npt.NDArray[np.number[Any]], groups: int) -> Float64:
+    """The median of the values of each group, float64[groups]; NaN of those without any."""
+    ordered = values[np.lexsort((values, group))].astype(np.float64)
+    size = np.bincount(group, minlength=groups)
+    some = np.flatnonzero(size)
+    begin, size = (np.cumsum(size) - size)[some], size[some]
+    found = np.full(groups, np.nan)
+    found[some] = (ordered[begin + (size - 1) // 2] + ordered[begin + size // 2]) / 2
+    return found
 
 
 @outline

@@ -11,10 +11,12 @@ import pandas as pd
 from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
+from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.charts.spec import Trend
 from hta_widgets.formatting import counted, duration
+from hta_widgets.trace.ordering import distinct, paired
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -27,25 +29,7 @@ LEAST_EXCESS: Final = 0.1
 # The usual time of a step is known only from this many complete steps on.
 LEAST_STEPS: Final = 4
 
-_ALIKE = ["phase", "batch_size", "tokens"]
-_COLUMNS = {
-    "rank": "int64",
-    "iteration": "int64",
-    "start_ns": "int64",
-    "end_ns": "int64",
-    "dur_ns": "int64",
-    "usual_ns": "Int64",
-    "excess_ns": "Int64",
-    "outlier": "bool",
-    "partial": "bool",
-    "start_up": "bool",
-    "open": "bool",
-    "source": "str",
-    "confidence": "str",
-    "known": "str",
-    "phase": "str",
-    "kind": "int64",
-}
+_LAST = np.iinfo(np.int64).max
 
 
 @kept()
@@ -89,23 +73,36 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank()
 def _every_step(trace: Trace) -> pd.DataFrame:
     """`step_times` of everything, which no scope changes."""
-    frame = trace.iterations.assign(dur_ns=lambda steps: steps["end_ns"] - steps["start_ns"])
-    frame["start_up"] = _starting(trace, frame)
-    steady = ~(frame["partial"] | frame["start_up"] | frame["open"] | _contradicted(trace, frame))
-    steady &= frame["known"] != "guessed"  # periods of what repeats are no steps of which one could be slow
-    complete = frame["dur_ns"].where(steady)
-    alike = frame[_ALIKE].astype("object").fillna("")
-    frame["phase"], frame["kind"] = alike["phase"], alike.groupby(_ALIKE).ngroup()
-    by = complete.groupby(frame["kind"])
-    enough = by.transform("count") >= LEAST_STEPS
-    usual = by.transform("median").where(enough)
-    spread = (complete - usual).abs().groupby(frame["kind"]).transform("median")
-    excess = frame["dur_ns"] - usual
+    frame = trace.iterations
+    dur = (frame["end_ns"] - frame["start_ns"]).to_numpy(np.int64)
+    partial, is_open = (frame[name].to_numpy(np.bool_) for name in ("partial", "open"))
+    starting, phase = _starting(trace, frame), frame["phase"].fillna("")
+    # periods of what repeats are no steps of which one could be slow
+    is_step = frame["known"].ne("guessed").to_numpy(np.bool_) & ~_contradicted(trace, frame)
+    steady = is_step & ~partial & ~starting & ~is_open
+    batch, tokens = (frame[name].to_numpy(np.int64, na_value=_LAST) for name in ("batch_size", "tokens"))
+    kinds, kind = distinct(paired(paired(phase.to_numpy(object), batch), tokens))
+    enough = np.bincount(kind[steady], minlength=len(kinds)) >= LEAST_STEPS
+    usual = np.where(enough, medians(kind[steady], dur[steady], len(kinds)), np.nan)[kind]
+    spread = medians(kind[steady], np.abs(dur - usual)[steady], len(kinds))[kind]
     limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
-    frame["usual_ns"] = usual.round().astype("Int64")
-    frame["excess_ns"] = frame["dur_ns"] - frame["usual_ns"]
-    frame["outlier"] = (excess > limit) & steady
-    steps = frame[list(_COLUMNS)].astype(_COLUMNS)
+    unknown = np.isnan(usual)
+    usual_ns = np.where(unknown, dur, np.rint(usual)).astype(np.int64)
+    steps = pd.DataFrame(
+        {
+            **{name: frame[name].array for name in ("rank", "iteration", "start_ns", "end_ns")},
+            "dur_ns": dur,
+            "usual_ns": pd.arrays.IntegerArray(usual_ns, unknown),
+            "excess_ns": pd.arrays.IntegerArray(dur - usual_ns, unknown.copy()),
+            "outlier": (dur - usual > limit) & steady,
+            "partial": partial,
+            "start_up": starting,
+            "open": is_open,
+            **{name: frame[name].array for name in ("source", "confidence", "known")},
+            "phase": phase.array,
+            "kind": kind,
+        }
+    )
     return steps.sort_values(["rank", "iteration"], kind="stable", ignore_index=True)
 
 

@@ -210,8 +210,7 @@ def _of_hidden(inputs: Inputs, frame: pd.DataFrame) -> Said:
 
 def _kernel_shares(inputs: Inputs) -> pd.Series[float]:
     """Share (%) of the time of all compute kernels that each name takes, over all ranks; longest first."""
-    counts, means = inputs.compute_kernels
-    total = (counts * means).sum(axis=1)
+    total = inputs.kernel_times.sum(axis=1)
     return (100.0 * total / total.sum()).sort_values(ascending=False, kind="stable")
 
 

@@ -136,8 +136,7 @@ def _waiting(inputs: Inputs, frame: pd.DataFrame) -> tuple[pd.Series[int], int]:
     If most of it is for unknown ranks, and little communication would be left, no other finding is about that
     time: then it is told as communication.
     """
-    columns = ["waited_ns", "unfollowed_ns"]
-    of_rank = inputs.late.groupby("rank")[columns].sum().reindex(frame.index, fill_value=0)
+    of_rank = inputs.late_by_rank.reindex(frame.index, fill_value=0)
     waited, unknown = of_rank["waited_ns"], of_rank["unfollowed_ns"]
     left = (frame["exposed_communication_ns"] - waited).clip(lower=0).sum()
     if 2 * unknown.sum() <= waited.sum() or severity_of(100.0 * left / frame["window_ns"].sum()):

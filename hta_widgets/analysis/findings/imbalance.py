@@ -79,7 +79,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         late = late_ranks(inputs)
     except MissingDataError:  # who causes the waiting is not known
         return None
-    waited = inputs.late.groupby("rank")["waited_ns"].sum()
+    waited = inputs.late_by_rank["waited_ns"]
     if not waited.any() or (late and severity_of(late.share_pct)):
         return None
     frame = inputs.temporal.set_index("rank")

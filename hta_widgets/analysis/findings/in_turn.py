@@ -17,6 +17,7 @@ from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.analysis.replay.what_if import PARTS, replayed
 from hta_widgets.errors import MissingDataError
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -77,7 +78,7 @@ def _in_turn(
     """
     inputs = Inputs(trace, scope or Scope())
     rows = _of_job(inputs, changes) if rank < 0 else _of_rank(inputs, rank, changes)
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def _of_rank(inputs: Inputs, rank: int, changes: tuple[str, ...]) -> list[dict[str, float]]:

@@ -18,6 +18,7 @@ from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.kept import stacked_ranks
+from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.configurations import Launched, launched
@@ -30,7 +31,7 @@ from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
-from hta_widgets.arrays import Float64, Int64
+from hta_widgets.arrays import Float64
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.accelerator import Accelerator
@@ -142,18 +143,18 @@ class Inputs(JudgedTime):
         return hidden_by_host(self.trace.rank(rank), self.idle_causes(rank))
 
     @cached_property
-    def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Count and mean_ns of `kernel_durations`, of compute kernels: a row per name, a column per rank."""
-        counts, means = {}, {}
+    def kernel_times(self) -> pd.DataFrame:
+        """How long compute kernels run, float64 ns: a row per name, a column per rank; 0 where none runs."""
+        times = {}
         indices: dict[tuple[str, ...], pd.Index[str]] = {}  # many ranks share one, which is quick to align
         for rank, _ in device_ranks(self.trace, self.scope):
-            names, count, mean = self.of(rank, _compute_kernels)
+            names, time = self.of(rank, _kernel_times)
             if names:
                 key = tuple(names)
                 if (index := indices.get(key)) is None:
                     index = indices[key] = pd.Index(names)
-                counts[rank], means[rank] = pd.Series(count, index), pd.Series(mean, index)
-        return pd.DataFrame(counts).sort_index(), pd.DataFrame(means).sort_index()
+                times[rank] = pd.Series(time, index)
+        return pd.DataFrame(times).sort_index().fillna(0.0)
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
@@ -172,6 +173,11 @@ class Inputs(JudgedTime):
             columns = ("iteration", "rank", "waited_ns", "blamed_ns", "unfollowed_ns")
             return pd.DataFrame({column: [] for column in columns}, dtype="int64")
         return stragglers(self.trace, self.scope)
+
+    @cached_property
+    def late_by_rank(self) -> pd.DataFrame:
+        """Sums of `late` over the iterations: waited_ns, blamed_ns, unfollowed_ns, by rank."""
+        return self.late.groupby("rank")[["waited_ns", "blamed_ns", "unfollowed_ns"]].sum()
 
     @cached_property
     def waits(self) -> pd.DataFrame:
@@ -303,17 +309,16 @@ class Inputs(JudgedTime):
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)
 
 
-def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float64]:
-    """Name, count and mean time of the compute kernels of a rank, as in `kernel_durations`."""
+def _kernel_times(inputs: Inputs, rank: int) -> tuple[list[str], Float64]:
+    """Name and time of the compute kernels of a rank, as in `kernel_durations`."""
     rank_trace = inputs.trace.rank(rank)
     work = device_work_of(rank_trace)
     rows = work.rows[rank_trace.belong(work.rows, inputs.scope)]
-    count, total = np.zeros((2, work.size), np.int64)
-    np.add.at(count, work.group[rows], 1)
-    np.add.at(total, work.group[rows], rank_trace.dur[rows])
+    count = np.bincount(work.group[rows], minlength=work.size)
+    total = exact_sums(work.group[rows], rank_trace.dur[rows], work.size)
     found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
     names = [rank_trace.names[code] for code in work.name[found].tolist()]
-    return names, count[found], total[found] / count[found]
+    return names, total[found].astype(np.float64)
 
 
 def _alone(inputs: Inputs, rank: int, analysis: SplitsByRank) -> pd.DataFrame:

@@ -16,6 +16,8 @@ from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.waiting import exposed_runs
+from hta_widgets.arrays import Bool
+from hta_widgets.trace.ordering import numbered
 
 LEAST_PER_STEP: Final = 10
 """Fewer small collectives in a step are not many."""
@@ -132,11 +134,12 @@ def _many(inputs: Inputs) -> pd.DataFrame:
     if severity_of(float(temporal["exposed_communication_pct"].max())) is None:
         return frame.iloc[:0]
     frame = _where(frame, frame["algbw_gbps"].notna() & frame["iteration"].notna())
-    count = frame.groupby(["rank", "iteration", *_KEYS], dropna=False)["event_id"].transform("size")
-    return _where(frame, count >= LEAST_PER_STEP)
+    keys = (pd.factorize(frame[name])[0] for name in ("rank", "iteration", *_KEYS))
+    number = numbered(*keys)
+    return _where(frame, np.bincount(number)[number] >= LEAST_PER_STEP)
 
 
-def _where(frame: pd.DataFrame, rows: pd.Series) -> pd.DataFrame:
+def _where(frame: pd.DataFrame, rows: pd.Series | Bool) -> pd.DataFrame:
     """These rows; the frame itself if they are all: those of a thousand ranks take much memory."""
     return frame if rows.all() else frame[rows]
 

@@ -21,6 +21,7 @@ from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, order
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, decapitalised, in_words
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -141,8 +142,7 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     rows = [_row(section, each, steps) for section, each in ordered(found)]
     rows += [_checked_row(absent)] if absent else []
     rows += [_open_row(gap) for gap in missing]
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return frame.astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def _row(section: str, judged: Judged, steps: int | None) -> dict[str, object]:

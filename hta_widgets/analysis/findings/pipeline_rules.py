@@ -112,7 +112,7 @@ def _waits(inputs: Inputs) -> tuple[pd.Series[int], pd.Series[int], tuple[int, .
     exposed = inputs.temporal.set_index("rank")["exposed_communication_ns"]
     nothing = pd.Series(0, exposed.index)
     try:
-        waited = inputs.late.groupby("rank")["waited_ns"].sum().reindex(exposed.index, fill_value=0)
+        waited = inputs.late_by_rank["waited_ns"].reindex(exposed.index, fill_value=0)
         found = late_ranks(inputs)
     except MissingDataError:  # waiting and sending cannot be distinguished
         return exposed, nothing, ()

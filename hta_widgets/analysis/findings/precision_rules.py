@@ -162,7 +162,7 @@ def _finding(
     ranks, worst = about["rank"].tolist(), int(lost.index[int(lost.argmax())])
     cost = int(lost.sum() / len(about))
     pct = 100.0 * lost.sum() / int(about["window_ns"].sum())
-    by_name = _kernels(inputs)[1][worst]
+    by_name = inputs.kernel_times[worst]
     rank_trace = inputs.trace.rank(worst)
     name = str(by_name[by_name.index.isin(_names(rank_trace, units))].idxmax())
     rows = _rows(rank_trace, units)
@@ -281,7 +281,8 @@ def _faster(rank_trace: RankTrace, units: _Units) -> list[Edit]:
 def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], float]:
     """Share (%) of the time of all matrix products that these units take; by rank what is lost to their
     precision, ns; and the share of those whose unit is unknown."""
-    total, by_rank = _kernels(inputs)
+    by_rank = inputs.kernel_times
+    total = by_rank.sum(axis=1)
     products = [name for name in total.index if kernel_class(name).operation in MATRIX]
     whole = float(total[products].sum())
     taken = {}
@@ -299,13 +300,6 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
 
 def _names_of(inputs: Inputs, rank: int, units: _Units) -> frozenset[str]:
     return _names(inputs.trace.rank(rank), units)
-
-
-def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:
-    """Time of each compute kernel over all ranks, and by rank, ns."""
-    counts, means = inputs.compute_kernels
-    by_rank = (counts * means).fillna(0.0)
-    return by_rank.sum(axis=1), by_rank
 
 
 RULES = (

@@ -360,7 +360,7 @@ def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
     ranks = [rank for rank in ranks if finding.share_on(rank) >= _PART * finding.share_pct] or ranks
     if len(ranks) > 1:
         try:
-            waited = inputs.late.groupby("rank")["waited_ns"].sum().add(inputs.unclear, fill_value=0)
+            waited = inputs.late_by_rank["waited_ns"].add(inputs.unclear, fill_value=0)
         except MissingDataError:
             return first_trusted(inputs.trace, ranks)
         ranks = sorted(ranks, key=lambda rank: (int(waited.get(rank, 0)), rank))

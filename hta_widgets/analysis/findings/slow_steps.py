@@ -44,6 +44,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         )
     steps = inputs.judged_rows
     steps = steps[~steps["partial"] & ~steps["start_up"]]
+    if not steps["outlier"].any():
+        return None
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
     slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
     late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"] & ~slow_rank]))

@@ -102,7 +102,7 @@ def _evidence(inputs: Inputs, late: LateRanks, few: list[int]) -> Evidence:
 
 def _lost(inputs: Inputs, late: LateRanks) -> dict[int, Intervals]:
     """When the others wait: on those that wait for the late ranks most of their waiting."""
-    waited = inputs.late.groupby("rank")["waited_ns"].sum()
+    waited = inputs.late_by_rank["waited_ns"]
     mostly = [rank for rank, ns in late.waits.items() if ns >= _MOST * waited.get(rank, 0)]
     return waiting_of(inputs, [int(str(rank)) for rank in mostly])
 

@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.saving import Judged, Saved
 from hta_widgets.analysis.findings.savings import edits_of, saved
 from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.what_if import answered
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -66,7 +67,7 @@ def savings(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         for rank in ranks
         for row in _greedy(trace, rank, [each for each in found if each.saving.rank == rank])
     ]
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def saved_together(trace: Trace, scope: Scope, rows: pd.DataFrame) -> Saved | None:

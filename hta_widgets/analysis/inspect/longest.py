@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -63,7 +64,7 @@ def longest_events(trace: Trace, scope: Scope | None = None, *, most: int = 100)
         rows = rows[_compared(rank_trace, on_device)[rows]]
         order = np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows], -rank_trace.dur[rows]))
         found += [_row(rank_trace, int(row)) for row in rows[order[:most]]]
-    frame = pd.DataFrame(found, columns=list(_COLUMNS)).astype(_COLUMNS)
+    frame = typed_frame(found, _COLUMNS)
     by = ["dur_ns", "start_ns", "rank", "event_id"]
     return frame.sort_values(by, ascending=[False, True, True, True], ignore_index=True).head(most)
 

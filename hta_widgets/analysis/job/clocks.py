@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from hta_widgets.analysis.core.medians import medians
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.ordering import distinct, first_of_each, paired
 
 _ENOUGH = 3
 """Meetings of two ranks that make a median."""
@@ -45,20 +46,17 @@ def offsets(rank: Int64, end: Int64, meeting: Int64) -> dict[int, int]:
 
 def _pairs(rank: Int64, end: Int64, meeting: Int64) -> list[tuple[int, int, float]]:
     """Ranks that meet, and how much later the second leaves; the steadiest first."""
-    member = meeting >= 0
-    each = pd.DataFrame({"at": meeting[member], "rank": rank[member], "end": end[member]})
-    each = each.sort_values(["at", "rank"], ignore_index=True)
-    following = each.shift(-1)
-    same = each["at"] == following["at"]
-    found = pd.DataFrame(
-        {"a": each["rank"], "b": following["rank"], "apart": following["end"] - each["end"]}
-    )[same].astype({"b": "int64"})
-    found = found[found["a"] != found["b"]]
-    by = found.groupby(["a", "b"])["apart"]
-    middle = by.median()
-    deviation = (found["apart"] - by.transform("median")).abs().groupby([found["a"], found["b"]]).median()
-    count = by.size().to_numpy()
-    cost = (deviation.to_numpy() + 1.0) / np.sqrt(count)
-    steadiest = [at for at in np.argsort(cost, kind="stable").tolist() if count[at] >= _ENOUGH]
-    of = middle.reset_index().iloc[steadiest]
-    return list(zip(of["a"].tolist(), of["b"].tolist(), of["apart"].astype(float).tolist(), strict=True))
+    rows = np.flatnonzero(meeting >= 0)
+    rows = rows[np.lexsort((rank[rows], meeting[rows]))]
+    before, after = rows[:-1], rows[1:]
+    neighbours = (meeting[before] == meeting[after]) & (rank[before] != rank[after])
+    before, after = before[neighbours], after[neighbours]
+    apart = end[after] - end[before]
+    pair = distinct(paired(rank[before], rank[after]))[1]
+    count, first = np.bincount(pair), first_of_each(pair)
+    middle = medians(pair, apart, len(count))
+    deviation = medians(pair, np.abs(apart - middle[pair]), len(count))
+    order = np.argsort((deviation + 1.0) / np.sqrt(count), kind="stable")
+    steadiest = order[count[order] >= _ENOUGH]
+    a, b = rank[before][first][steadiest].tolist(), rank[after][first][steadiest].tolist()
+    return list(zip(a, b, middle[steadiest].tolist(), strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.job.host import UsualDelays
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel, Order, with_host
 from hta_widgets.analysis.job.operations import NOT_CALLED
@@ -70,7 +71,8 @@ def edited_job(trace: Trace, model: JobModel, edits: tuple[Edit, ...]) -> Edited
     if edits:
         ops, factor = _after(trace, ops, edits)
         own, ideal = (np.rint(time * factor).astype(np.int64) for time in (own, ideal))
-    return EditedJob(model, with_host(ops, before, after, model.meeting[:count], own, ideal))
+    order = with_host(ops, before, after, model.meeting[:count], own, ideal, UsualDelays(ops))
+    return EditedJob(model, order)
 
 
 def _between_operations(model: JobModel, count: int) -> tuple[Int64, Int64]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.analysis.job.operations import NOT_CALLED
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.ordering import differing, distinct, numbered
 
 
 def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:
@@ -25,22 +27,37 @@ def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:
     return delay
 
 
-def usual_delays(ops: pd.DataFrame, delay: Int64) -> Int64:
-    """The median of the delay over ranks and steps, at the same place: int64[n] ns.
+class UsualDelays:
+    """What is usual at each place in the steps: the lower median of the delay over ranks and steps.
 
     Of an even number it is the lower of the two in the middle: where one of two ranks is late in every step,
     the other shows how early a host can be. Places that are there in fewer than half of the steps of the
     ranks that have them, as in a checkpoint, count as one: what a step waits at them is scaled to the lower
     median of these ranks and steps.
     """
-    place = ops.groupby(["lane", "nth", "name"], dropna=False).ngroup()
-    taken = pd.Series(delay, ops.index)
-    usual = place.map(taken.groupby(place).quantile(0.5, interpolation="lower"))
-    ranks = ops["rank"].groupby(place).transform("nunique")
-    rare = 2 * taken.groupby(place).transform("size") < ranks * ops["step"].nunique()
-    if rare.any():
-        waits = taken.where(rare, 0)[ops["rank"].isin(ops["rank"][rare])]
-        by_step = waits.groupby([ops["rank"], ops["step"]])
-        own, most = by_step.transform("sum"), by_step.sum().quantile(0.5, interpolation="lower")
-        usual = usual.where(~rare, taken * np.minimum(1.0, most / own.where(own > 0, 1)))
-    return usual.to_numpy(np.float64).round().astype(np.int64)
+
+    def __init__(self, ops: pd.DataFrame) -> None:
+        rank, step, lane = (distinct(ops[name].to_numpy(np.int64))[1] for name in ("rank", "step", "lane"))
+        self._place = numbered(lane, ops["nth"].to_numpy(np.int64), pd.factorize(ops["name"])[0])
+        self._size = np.bincount(self._place)
+        often = differing(self._place, rank) * (int(step.max(initial=-1)) + 1)
+        self._rare = (2 * self._size < often)[self._place]
+        having_rare = np.isin(rank, rank[self._rare])
+        self._rows = np.flatnonzero(having_rare)
+        self._step = numbered(rank[self._rows], step[self._rows])
+
+    def of(self, delay: Int64) -> Int64:
+        """Of each operation, int64[n] ns."""
+        ordered = delay[np.lexsort((delay, self._place))]
+        middle = np.cumsum(self._size) - self._size + (self._size - 1) // 2
+        usual: Int64 = ordered[middle][self._place]
+        if not len(self._rows):
+            return usual
+        waits = np.where(self._rare, delay, 0)[self._rows]
+        by_step = exact_sums(self._step, waits, int(self._step.max()) + 1)
+        most = np.sort(by_step)[(len(by_step) - 1) // 2]
+        own = by_step[self._step]
+        scaled = delay[self._rows] * np.minimum(1.0, most / np.where(own > 0, own, 1))
+        rare = self._rare[self._rows]
+        usual[self._rows[rare]] = np.rint(scaled[rare]).astype(np.int64)
+        return usual

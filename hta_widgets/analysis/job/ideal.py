@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Int64
+from hta_widgets.analysis.core.medians import medians
+from hta_widgets.analysis.core.sums import exact_sums
+from hta_widgets.arrays import Bool, Float64, Int64
+from hta_widgets.trace.ordering import differing, distinct, nth_of_each, numbered
 
 COMMUNICATION = ("collective", "send", "recv")
 
@@ -21,7 +23,7 @@ def ideal_times(
     ops: pd.DataFrame,
     taken: Int64,
     alike: Mapping[int, int],
-    complete: npt.NDArray[np.bool_] | None = None,
+    complete: Bool | None = None,
 ) -> Int64:
     """The ideal time of each operation, ns.
 
@@ -42,54 +44,59 @@ def ideal_times(
         complete: bool[n], communication from which the medians are taken, where there is any of a kind: what
             ranks take that meet others which were not recorded may be waiting. Default all.
     """
-    time = pd.Series(taken, ops.index)
-    communicates = ops["kind"].isin(COMMUNICATION)
-    other = ops[~communicates]
-    found = time.astype(np.float64)
-    found[~communicates] = _even_split(other, time[~communicates], ops["rank"].nunique(), alike)
-    place = _place(ops[communicates])
-    usual = time[communicates].groupby(place).transform("median")
+    found = taken.astype(np.float64)
+    communicates = ops["kind"].isin(COMMUNICATION).to_numpy(np.bool_)
+    found[~communicates] = _even_split(ops[~communicates], taken[~communicates], ops["rank"].nunique(), alike)
+    place, time = _place(ops[communicates]), taken[communicates]
+    places = int(place.max(initial=-1)) + 1
+    usual = medians(place, time, places)[place]
     if complete is not None:
-        known = time[communicates].where(complete[communicates.to_numpy()])
-        usual = known.groupby(place).transform("median").fillna(usual).clip(upper=usual)
+        known = complete[communicates]
+        usual = np.fmin(usual, medians(place[known], time[known], places)[place])  # NaN where none is known
     found[communicates] = usual
-    return np.rint(found.to_numpy()).astype(np.int64)
+    return np.rint(found).astype(np.int64)
 
 
-def _even_split(of: pd.DataFrame, time: pd.Series, ranks: int, alike: Mapping[int, int]) -> pd.Series:
+def _even_split(of: pd.DataFrame, time: Int64, ranks: int, alike: Mapping[int, int]) -> Float64:
     """Computation and copies as `ideal_times` says."""
-    everywhere = of.groupby(["kind", "name"])["rank"].transform("nunique") == ranks
-    name = [of["kind"], of["name"].where(everywhere, "")]
-    here = [*name, of["rank"], of["step"]]
-    places = of["step"].groupby(name).transform("nunique") * ranks
-    share = time.groupby(name).transform("sum") / places
-    own = time.groupby(here).transform("sum")
-    each = share / time.groupby(here).transform("size")
-    return (each * _proportions(of, time, alike)).where(everywhere, time * share / own.where(own > 0, 1))
+    kind, name = (pd.factorize(of[column])[0] for column in ("kind", "name"))
+    rank, step = (distinct(of[column].to_numpy(np.int64))[1] for column in ("rank", "step"))
+    own_name = numbered(kind, name)
+    everywhere = (differing(own_name, rank) == ranks)[own_name]
+    name = numbered(kind, np.where(everywhere, name, -1))
+    here = numbered(name, rank, step)
+    places = differing(name, step) * ranks
+    share = (exact_sums(name, time, len(places)) / places)[name]
+    size = np.bincount(here)
+    own = exact_sums(here, time, len(size))
+    kin = numbered(name, of["rank"].map(alike).to_numpy(np.int64), size[here])
+    even = share / size[here] * _proportions(time, here, own / size, kin)
+    return np.where(everywhere, even, time * share / np.where(own > 0, own, 1)[here])
 
 
-def _proportions(of: pd.DataFrame, time: pd.Series, alike: Mapping[int, int]) -> pd.Series:
-    """What each operation usually takes, of the mean of its name in the step; 1 where places tell nothing."""
-    name = of.groupby(["kind", "name"]).ngroup()
-    here = of["step"].groupby([name, of["rank"], of["step"]])
-    mean = time.groupby(here.ngroup()).transform("mean")
-    relative = (time / mean.where(mean > 0, 1)).where(mean > 0, 1.0)
-    kin = [name, of["rank"].map(alike), here.transform("size")]
-    group = relative.groupby(kin).ngroup()
-    at = relative.groupby([group, here.cumcount()]).ngroup()
+def _proportions(time: Int64, here: Int64, mean: Float64, kin: Int64) -> Float64:
+    """What each operation usually takes, of the mean of its name in the step; 1 where places tell nothing.
+
+    Args:
+        here: the name, rank and step of each operation. mean: of the time, of each of these.
+        kin: the name of each operation, the ranks that do the same, and how often they do it in the step.
+    """
+    relative = pd.Series(np.where(mean[here] > 0, time / np.where(mean > 0, mean, 1)[here], 1.0))
+    at = numbered(kin, nth_of_each(here))
     usual = relative.groupby(at).transform("mean")
-    within = ((relative - usual) ** 2).groupby(group).transform("sum")
-    between = ((usual - 1) ** 2).groupby(group).transform("sum")
-    seen = relative.groupby(at).transform("size") > 1
-    return usual.where(seen & (between > _TOLD_BY_PLACE * within), 1.0)
+    within = ((relative - usual) ** 2).groupby(kin).transform("sum")
+    between = ((usual - 1) ** 2).groupby(kin).transform("sum")
+    seen = np.bincount(at)[at] > 1
+    return usual.where(seen & (between > _TOLD_BY_PLACE * within), 1.0).to_numpy()
 
 
-def _place(of: pd.DataFrame) -> pd.Series:
+def _place(of: pd.DataFrame) -> Int64:
     """A number for communication that should take the same time."""
-    group = ["process_group", "group_ranks"]
-    nth = of.groupby([*group, "rank", "step", "collective"], dropna=False).cumcount()
-    pairwise = of["kind"] != "collective"
-    place = nth.where(~pairwise, of["lane"])
-    size = of["group_size"].where(~pairwise, 2)
-    keys = pd.DataFrame({"collective": of["collective"], "size": size, "place": place})
-    return keys.groupby(["collective", "size", "place"], dropna=False).ngroup()
+    group, members, operation = (
+        pd.factorize(of[name])[0] for name in ("process_group", "group_ranks", "collective")
+    )
+    rank, step, lane = (distinct(of[name].to_numpy(np.int64))[1] for name in ("rank", "step", "lane"))
+    pairwise = (of["kind"] != "collective").to_numpy(np.bool_)
+    nth = nth_of_each(numbered(group, members, rank, step, operation))
+    size = np.where(pairwise, 2, of["group_size"].to_numpy(np.int64, na_value=-1))
+    return numbered(operation, distinct(size)[1], np.where(pairwise, lane, nth))

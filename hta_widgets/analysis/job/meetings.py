@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from hta_widgets.analysis.core.medians import median
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import first_of_each, numbered, rows_of_each
 
 
 @dataclass(frozen=True)
@@ -117,24 +117,25 @@ def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
 
 def _sequences(of: pd.DataFrame) -> dict[tuple[str, str], list[_Sequence]]:
     """By group: the operations of each rank, lane and partner, in order."""
-    steps = np.arange(int(of["step"].max()) + 1 if len(of) else 0)
+    group, members = (of[name].fillna("").to_numpy(object) for name in ("process_group", "group_ranks"))
+    rank, lane, sender, receiver = ends = [
+        of[name].to_numpy(np.int64, na_value=-1) for name in ("rank", "lane", "sender", "receiver")
+    ]
+    step, end, duration = (of[name].to_numpy(np.int64) for name in ("step", "end_ns", "dur_ns"))
+    number = numbered(*(pd.factorize(key)[0] for key in (group, members, *ends)))
+    first, rows = first_of_each(number), rows_of_each(number)
     found: dict[tuple[str, str], list[_Sequence]] = {}
-    keys = ["process_group", "group_ranks", "rank", "lane", "sender", "receiver"]
-    filled = of[keys].astype({"sender": "Int64", "receiver": "Int64"}).fillna({"sender": -1, "receiver": -1})
-    filled[["process_group", "group_ranks"]] = filled[["process_group", "group_ranks"]].fillna("")
-    for key, rows in of.groupby([filled[name] for name in keys], sort=True):
-        group, members, rank, _, sender, receiver = cast(tuple[str, str, int, int, int, int], key)
-        counts = rows["step"].value_counts().reindex(steps, fill_value=0)
-        known = (sender, receiver) if min(sender, receiver) >= 0 else None
+    for at in np.lexsort((receiver[first], sender[first], lane[first], rank[first])).tolist():
+        own, one = rows[at], first[at]
         sequence = _Sequence(
-            rank,
-            rows.index.to_numpy(np.int64),
-            tuple(counts),
-            rows["end_ns"].to_numpy(np.int64),
-            rows["dur_ns"].to_numpy(np.int64),
-            known,
+            int(rank[one]),
+            of.index.to_numpy(np.int64)[own],
+            tuple(np.bincount(step[own], minlength=int(step.max()) + 1).tolist()),
+            end[own],
+            duration[own],
+            (int(sender[one]), int(receiver[one])) if min(sender[one], receiver[one]) >= 0 else None,
         )
-        found.setdefault((group, members), []).append(sequence)
+        found.setdefault((group[one], members[one]), []).append(sequence)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.job.host import host_delays, usual_delays
+from hta_widgets.analysis.job.host import UsualDelays, host_delays
 from hta_widgets.analysis.job.ideal import COMMUNICATION, ideal_times
 from hta_widgets.analysis.job.meetings import joined_up, matched, paired, transfers
 from hta_widgets.analysis.job.network import Network, network
@@ -19,8 +19,9 @@ from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.unnamed import unnamed_meetings
 from hta_widgets.analysis.job.unrecorded import as_peers_wait, incomplete, work_of_all
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.arrays import Bool, Float64, Int64
 from hta_widgets.engine import checkpoint
+from hta_widgets.trace.ordering import distinct
 
 HOST = "host"
 """Kind and name of the time that a device waits for its host."""
@@ -150,11 +151,9 @@ class JobModel:
     def model_error(self) -> dict[int, float]:
         """By how much the replay of each rank's steps is longer than they were: a share."""
         ends = self.net.ends(self.taken)
-        frame = self.ops[["rank", "step"]].assign(end=ends, begin=ends - self.taken)
-        by = frame.groupby(["rank", "step"])
-        replayed = (by["end"].max() - by["begin"].min()).groupby("rank").mean()
-        error = replayed / _spans(self.ops).groupby("rank").mean() - 1
-        return dict(zip(error.index.tolist(), error.tolist(), strict=True))
+        ranks, replayed = _spans(self.ops, ends - self.taken, ends)
+        error = np.nanmean(replayed, axis=1) / np.nanmean(_recorded(self.ops)[1], axis=1) - 1
+        return dict(zip(ranks, error.tolist(), strict=True))
 
 
 def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None) -> JobModel:
@@ -182,12 +181,12 @@ def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None
     partial = incomplete(ops, meeting)
     best = ideal_times(ops, own, where.alike, ~partial)
     measured = _measured(ops)
-    occurrences = Occurrences(ops, where.alike)
+    occurrences, usual = Occurrences(ops, where.alike), UsualDelays(ops)
     fits = []
     for tolerance in _TOLERANCES:
         checkpoint()
         before, after = occurrences.dependencies(tolerance)
-        found = with_host(ops, before, after, meeting, own, best)
+        found = with_host(ops, before, after, meeting, own, best, usual)
         unexplained = abs(1 - float(found.net.step_times(found.taken).mean()) / measured)
         fits.append((found.net.forced + found.net.unreached, unexplained, found))
     contradictions, least, _ = min(fits, key=lambda fit: fit[:2])
@@ -230,11 +229,17 @@ def _with_waits(ops: pd.DataFrame, order: Order) -> pd.DataFrame:
 
 
 def with_host(
-    ops: pd.DataFrame, before: Int64, after: Int64, meeting: Int64, own: Int64, best: Int64
+    ops: pd.DataFrame,
+    before: Int64,
+    after: Int64,
+    meeting: Int64,
+    own: Int64,
+    best: Int64,
+    usual_delays: UsualDelays,
 ) -> Order:
     """The order, with waits for the host as operations of their own."""
     delay = host_delays(ops, before, after)
-    usual = usual_delays(ops, delay)
+    usual = usual_delays.of(delay)
     late = np.flatnonzero((delay > 0) | (usual > 0))
     start, step = (ops[column].to_numpy(np.int64) for column in ("start_ns", "step"))
     entry = np.arange(len(ops))
@@ -249,10 +254,20 @@ def with_host(
     return Order(net, np.append(own, delay[late]), np.append(best, usual[late]), late)
 
 
-def _spans(ops: pd.DataFrame) -> pd.Series:
-    by = ops.groupby(["rank", "step"])
-    return by["end_ns"].max() - by["start_ns"].min()
+def _recorded(ops: pd.DataFrame) -> tuple[list[int], Float64]:
+    return _spans(ops, *(ops[column].to_numpy(np.int64) for column in ("start_ns", "end_ns")))
+
+
+def _spans(ops: pd.DataFrame, begin: Int64, end: Int64) -> tuple[list[int], Float64]:
+    """The ranks, and how long each step takes on each, float64[ranks, steps] ns; NaN where nothing runs."""
+    ranks, of = distinct(ops["rank"].to_numpy(np.int64))
+    step = ops["step"].to_numpy(np.int64)
+    shape = len(ranks), int(step.max(initial=-1)) + 1
+    first, last = np.full(shape, np.iinfo(np.int64).max), np.full(shape, np.iinfo(np.int64).min)
+    np.minimum.at(first, (of, step), begin)
+    np.maximum.at(last, (of, step), end)
+    return ranks.tolist(), np.where(first <= last, last - first, np.nan)
 
 
 def _measured(ops: pd.DataFrame) -> float:
-    return float(_spans(ops).groupby("step").max().mean())
+    return float(np.nanmax(_recorded(ops)[1], axis=0).mean())

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.components import components
+from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.job.meetings import Pair
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.ordering import differing, distinct, first_of_each, numbered, paired, rows_of_each
 
 
 @dataclass(frozen=True)
@@ -75,29 +77,39 @@ def places(
 def _same_work(ops: pd.DataFrame) -> dict[int, int]:
     """A number that ranks share whose first steps hold the same operations in the same order."""
     first = ops[ops["step"] == 0]
-    lane = first.groupby("rank")["lane"].rank("dense").astype(int)
-    words = lane.astype(str) + "/" + first["kind"] + "/" + first["name"]
-    text = words.groupby(first["rank"]).agg("|".join)
-    return dict(zip(text.index.tolist(), pd.factorize(text)[0].tolist(), strict=True))
+    rank = first["rank"].to_numpy(np.int64)
+    _, lane = distinct(paired(rank, first["lane"].to_numpy(np.int64)))
+    kind, name = (pd.factorize(first[column])[0] for column in ("kind", "name"))
+    numbers: dict[bytes, int] = {}
+    found = {}
+    ranks, of_rank = distinct(rank)
+    for each, own in zip(ranks.tolist(), rows_of_each(of_rank), strict=True):
+        work = np.column_stack([lane[own] - lane[own].min(), kind[own], name[own]])
+        found[each] = numbers.setdefault(work.tobytes(), len(numbers))
+    return found
 
 
 def _meeting_ranks(ops: pd.DataFrame, collective: Int64) -> list[tuple[int, int]]:
     """Neighbours in collectives that do not hold all ranks."""
+    rank = ops["rank"].to_numpy(np.int64)
     rows = np.flatnonzero(collective >= 0)
-    each = pd.DataFrame({"at": collective[rows], "rank": ops["rank"].to_numpy()[rows]}).sort_values(
-        ["at", "rank"]
-    )
-    few = each.groupby("at")["rank"].transform("nunique") < ops["rank"].nunique()
-    each = each[few]
-    following = each.shift(-1)
-    same = each["at"] == following["at"]
-    found = zip(each["rank"][same], following["rank"][same].astype(int), strict=True)
-    return sorted(set(found))
+    rows = rows[np.lexsort((rank[rows], collective[rows]))]
+    _, at = distinct(collective[rows])
+    ranks, of_rank = distinct(rank)
+    few = (differing(at, of_rank[rows]) < len(ranks))[at]
+    same = few[:-1] & (at[:-1] == at[1:])
+    return sorted(set(zip(rank[rows][:-1][same].tolist(), rank[rows][1:][same].tolist(), strict=True)))
 
 
 def _first_computing(ops: pd.DataFrame) -> dict[int, float]:
     """How far into its steps a rank begins to compute, ns by its own clock."""
-    begin = ops.groupby(["rank", "step"])["start_ns"].min()
-    compute = ops[ops["kind"] == "compute"].groupby(["rank", "step"])["start_ns"].min()
-    later = (compute - begin).groupby("rank").median()
-    return {rank: float(later.get(rank, 0.0)) for rank in ops["rank"].unique().tolist()}
+    rank, step, start = (ops[name].to_numpy(np.int64) for name in ("rank", "step", "start_ns"))
+    computes = (ops["kind"] == "compute").to_numpy(np.bool_)
+    ranks, of_rank = distinct(rank)
+    here = numbered(of_rank, step)
+    begin, begun = np.full((2, int(here.max(initial=-1)) + 1), np.iinfo(np.int64).max)
+    np.minimum.at(begin, here, start)
+    np.minimum.at(begun, here[computes], start[computes])
+    some = np.bincount(here[computes], minlength=len(begin)) > 0
+    later = medians(of_rank[first_of_each(here)][some], (begun - begin)[some], len(ranks))
+    return dict(zip(ranks.tolist(), np.nan_to_num(later).tolist(), strict=True))

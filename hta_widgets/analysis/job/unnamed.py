@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.job.clocks import offsets
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.ordering import distinct, first_of_each, nth_of_each, numbered
 
 _TOGETHER = 0.1
 """Ends are this much closer than the starts, and than the kernel is long."""
@@ -20,35 +22,50 @@ def unnamed_meetings(ops: pd.DataFrame, meeting: Int64) -> tuple[Int64, list[str
     Returns:
         The meetings with those of these kernels added, and the names of the kernels.
     """
-    ranks = ops["rank"].nunique()
-    compute = ops[ops["kind"] == "compute"]
-    counts = (
-        compute.groupby(["name", "rank", "step"]).size().groupby(level="name").agg(["min", "max", "size"])
-    )
-    everywhere = counts.index[
-        (counts["min"] == counts["max"]) & (counts["size"] == ranks * ops["step"].nunique())
-    ]
     found, names = meeting.copy(), list[str]()
-    if ranks < 2 or not len(everywhere):
+    _, rank = distinct(ops["rank"].to_numpy(np.int64))
+    step = ops["step"].to_numpy(np.int64)
+    ranks, steps = (int(numbers.max(initial=-1)) + 1 for numbers in (rank, step))
+    rows = np.flatnonzero(ops["kind"] == "compute")
+    name, known = pd.factorize(ops["name"].iloc[rows], sort=True)
+    # of each name on each rank in each step
+    here = numbered(name, rank[rows], step[rows])
+    size, of = np.bincount(here), name[first_of_each(here)]
+    least, most = np.full(len(known), np.iinfo(np.int64).max), np.zeros(len(known), np.int64)
+    np.minimum.at(least, of, size)
+    np.maximum.at(most, of, size)
+    everywhere = (least == most) & (np.bincount(of, minlength=len(known)) == ranks * steps)
+    if ranks < 2 or not everywhere.any():
         return found, names
-    candidates = compute[compute["name"].isin(everywhere)]
-    ahead = _ahead(ops, meeting).loc[candidates.index]
-    nth = candidates.groupby(["name", "rank", "step"]).cumcount()
-    placed = candidates.assign(
-        nth=nth, start=candidates["start_ns"] - ahead, end=candidates["end_ns"] - ahead
-    )
-    for name, rows in placed.groupby("name", sort=True):
-        by = rows.groupby(["step", "nth"])
-        ends = (by["end"].max() - by["end"].min()).median()
-        starts = (by["start"].max() - by["start"].min()).median()
-        length = (rows["end"] - rows["start"]).median()
-        if starts > _APART_NS and ends < _TOGETHER * min(starts, length):
-            found[rows.index] = by.ngroup().to_numpy() + int(found.max(initial=-1)) + 1
-            names.append(str(name))
+    nth, candidates = nth_of_each(here), everywhere[name]
+    rows, name, nth = rows[candidates], name[candidates], nth[candidates]
+    ahead = _ahead(ops, meeting)[rows]
+    start, end = (ops[column].to_numpy(np.int64)[rows] - ahead for column in ("start_ns", "end_ns"))
+    # the n-th of a name in a step, on all ranks
+    together = numbered(name, step[rows], nth)
+    of = name[first_of_each(together)]
+    starts, ends = (medians(of, _spread(together, times), len(known)) for times in (start, end))
+    length = medians(name, end - start, len(known))
+    meets = (starts > _APART_NS) & (ends < _TOGETHER * np.minimum(starts, length))
+    for code in np.flatnonzero(meets).tolist():
+        own = name == code
+        number = step[rows[own]] * most[code] + nth[own]
+        found[rows[own]] = number + int(found.max(initial=-1)) + 1
+        names.append(str(known[code]))
     return found, names
 
 
-def _ahead(ops: pd.DataFrame, meeting: Int64) -> pd.Series:
+def _spread(group: Int64, times: Int64) -> Int64:
+    """From the first to the last of the times of each group."""
+    first = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    last = np.full(len(first), np.iinfo(np.int64).min)
+    np.minimum.at(first, group, times)
+    np.maximum.at(last, group, times)
+    spread: Int64 = last - first
+    return spread
+
+
+def _ahead(ops: pd.DataFrame, meeting: Int64) -> Int64:
     """How far the clock of each operation's rank is ahead in its step, ns."""
     rank, end, step = (ops[column].to_numpy(np.int64) for column in ("rank", "end_ns", "step"))
     found = np.zeros(len(ops), np.int64)
@@ -57,4 +74,4 @@ def _ahead(ops: pd.DataFrame, meeting: Int64) -> pd.Series:
         ahead = offsets(rank[rows], end[rows], meeting[rows])
         ranks = sorted(ahead)
         found[rows] = np.array([ahead[of] for of in ranks])[np.searchsorted(ranks, rank[rows])]
-    return pd.Series(found, ops.index)
+    return found

@@ -31,6 +31,7 @@ from hta_widgets.analysis.strategy.rows import numbers
 from hta_widgets.analysis.strategy.table import job_evidence
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             if same is not row:
                 for name in ("process_group", "carries"):
                     same[name] = ", ".join(text for text in (same[name], row[name]) if text)
-    frame = pd.DataFrame(_without_repeated(list(rows.values())), columns=list(_COLUMNS)).astype(_COLUMNS)
+    frame = typed_frame(_without_repeated(list(rows.values())), _COLUMNS)
     place = {dimension: at for at, dimension in enumerate((*DIMENSIONS, EMBEDDING))}
     frame["place"] = frame["dimension"].map(lambda each: place.get(each, len(place)))
     frame = frame.sort_values(["rank", "place", "dimension", "role"], kind="stable")

@@ -25,6 +25,7 @@ from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import counted, percent
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _answer(trace: Trace) -> pd.DataFrame:
         )
     if not rows:
         raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be identified")
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    frame = typed_frame(rows, _COLUMNS)
     return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.communication.collectives import belonging, collectives, recorded
+from hta_widgets.analysis.communication.collectives import belonging, recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import distributed_info
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.ordering import distinct, first_of_each, paired
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -75,8 +77,9 @@ def process_groups(trace: Trace, scope: Scope) -> tuple[ProcessGroup, ...]:
             found.setdefault(key, (description, set()))[1].add(rank)
     by = ["rank", "process_group", "group_ranks", "group_size", "group_description"]
     several = traffic[traffic["group_size"].fillna(0) > 1].fillna(dict.fromkeys(_TEXTS, ""))
-    use = several.groupby(by, sort=True).ngroup().to_numpy().astype(np.int64)
-    _, first = np.unique(use, return_index=True)
+    values = (pd.factorize(several[column], sort=True)[0] for column in by)
+    _, use = distinct(reduce(paired, values))
+    first = first_of_each(use)
     keys = []
     for rank, name, text, size, description in several[by].iloc[first].itertuples(index=False, name=None):
         members = splits_of(text)
@@ -109,9 +112,8 @@ def splits_of(text: str) -> tuple[int, ...]:
 
 def _traffic(trace: Trace, scope: Scope) -> pd.DataFrame:
     """The communication that belongs to the scope, with what was recorded of it."""
-    rows = recorded(trace).sort_values(["rank", "start_ns", "event_id"], kind="stable", ignore_index=True)
-    narrowed = scope != Scope() and len(collectives(trace))
-    return rows[belonging(trace, scope)] if narrowed else rows
+    rows = recorded(trace)
+    return rows[belonging(trace, scope)] if scope != Scope() and len(rows) else rows
 
 
 def listed_groups(trace: Trace, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:

@@ -18,6 +18,7 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import byte_size, counted, duration
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def fusion_candidates(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             checkpoint()
             row["saved_ns"] = _saved(trace, rank, scope, row["pattern"])
         rows += found
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -13,6 +13,7 @@ from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.what_if import answered, planned, within_ranks
 from hta_widgets.engine import checkpoint
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def marginal_savings(trace: Trace, changes: Sequence[Change], scope: Scope | Non
                     "together_ns": together,
                 }
             )
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:

@@ -33,7 +33,9 @@ class Marks(NamedTuple):
 def marks_of(rank_trace: RankTrace) -> Marks:
     """The boundaries of a rank's iterations, on the threads of the longest calls that begin or end there."""
     frame = rank_trace.iterations
-    boundaries = frame[["host_start_ns", "host_end_ns"]].to_numpy(np.int64)
+    boundaries = np.stack(
+        [frame[name].to_numpy(np.int64) for name in ("host_start_ns", "host_end_ns")], axis=1
+    )
     if not len(boundaries):
         nothing = np.empty(0, np.int64)
         return Marks(nothing, nothing, nothing, nothing)

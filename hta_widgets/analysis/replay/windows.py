@@ -92,7 +92,7 @@ class _Host(NamedTuple):
 @memoize_per_rank()
 def _host(rank_trace: RankTrace, graph: Graph) -> _Host:
     frame, at = rank_trace.iterations, _ends(rank_trace, graph)
-    recorded = frame[["host_start_ns", "host_end_ns"]].to_numpy(np.int64)
+    recorded = np.stack([frame[name].to_numpy(np.int64) for name in ("host_start_ns", "host_end_ns")], axis=1)
     cut = recorded[:, 1] - frame["recorded_until_ns"].to_numpy(np.int64)
     run = frame["run"].to_numpy(np.int64)
     return _Host(np.column_stack(at), _tile_ends(frame, *at), recorded, cut, run)

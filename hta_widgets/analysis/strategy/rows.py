@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, sent_bytes
 from hta_widgets.formatting import runs_of
+from hta_widgets.frames import typed_frame
 
 _COLUMNS = {
     "strategy": "str", "evidence": "str", "role": "str", "ranks": "str", "process_group": "str",
@@ -56,7 +57,7 @@ def plain_row(strategy: str, evidence: str, ranks: Sequence[int], steps: int = 0
 
 def frame_of(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The rows with their columns' types."""
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return typed_frame(rows, _COLUMNS)
 
 
 def numbers(ranks: Sequence[int]) -> str:
