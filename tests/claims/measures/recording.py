@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -488,13 +489,21 @@ def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
 @check("more_kernels_than_usual")
 @check("more_operators_than_usual")
 def more_kernels_than_usual(job: Job, stated: Stated) -> str:
-    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps."""
+    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps.
+
+    If they grow, each of the steps that are compared, and this one, has more than those before it.
+    """
     rank, counts = the_rank(job, stated), {}
     of_host = stated.measure == "more_operators_than_usual"
     events = [each for each in main_thread(rank) if is_operator(each)] if of_host else rank.kernels
     for (_, step), window in step_times(job, stated.ranks[0]).items():
         counts[step] = sum(bool(overlap([window], each.window)) for each in events)
     usual = median(others_of(stated, counts))
+    compared = {*stated.about.get("others", counts), stated.about["iteration"]}
+    inside = [counts[step] for step in sorted(compared)]
+    grows = all(before < after for before, after in pairwise(inside))
+    if stated.about.get("grows") and not grows:
+        return f"{stated.measure} does not grow: {inside}"
     return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
 
 
