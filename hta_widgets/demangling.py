@@ -197,16 +197,29 @@ class _Reader:
                 parts.append(", ".join(self.list_of_arguments(depth + 1)))
             elif self.take("L"):
                 parts.append(self.literal(depth))
-            elif self.take("X"):  # of expressions only literals, and addresses of functions
-                address = "&" * self.take("ad")
-                self.expect("L")
-                parts.append(address + self.literal(depth))
+            elif self.take("X"):
+                parts.append(self.expression(depth))
                 self.expect("E")
-            elif self.take("Tn"):  # the type of a parameter that is none itself
-                self.type(depth + 1)
+            elif self.take("Tn"):  # the type of a parameter that is none itself, by those before it
+                self.of_parameter(parts, depth)
             else:
                 parts.append(self.type(depth + 1))
         return parts
+
+    def of_parameter(self, parts: list[str], depth: int) -> None:
+        outer, self.arguments = self.arguments, parts
+        self.type(depth + 1)
+        self.arguments = outer
+
+    def expression(self, depth: int) -> str:
+        """Of expressions only literals, addresses of functions, and parameters or their negation."""
+        if self.take("nt"):
+            return f"!({self.expression(depth)})"
+        if self.peek() == "T":
+            return self.parameter()
+        address = "&" * self.take("ad")
+        self.expect("L")
+        return address + self.literal(depth)
 
     def literal(self, depth: int) -> str:
         if self.take("_Z"):

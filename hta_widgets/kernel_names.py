@@ -21,7 +21,8 @@ _LENGTH = 64
 # Types, and words of C++, that may stand in any kernel's name.
 _TYPES = {
     "float", "double", "half", "Half", "bfloat16", "BFloat16", "__half", "__nv_bfloat16", "int8_t", "uint8_t",
-    "Float8_e4m3fn", "Float8_e4m3fnuz", "Float8_e5m2", "long", "int", "bool",
+    "Float8_e4m3fn", "Float8_e4m3fnuz", "Float8_e5m2", "long", "int", "bool", "complex",
+    "__hip_bfloat16", "bfloat16_t", "half_t", "tfloat32_t", "float_e4m3_t", "float_e5m2_t",
 }  # fmt: skip
 _COMMON = {
     "at", "native", "cuda", "c10", "std", "thrust", "detail", "impl", "cub", "hip", "internal",
@@ -31,13 +32,18 @@ _COMMON = {
     # wrappers: what they wrap tells more
     "gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel", "ReduceOp", "func_wrapper_t",
     "BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor", "ScanTileState", "TensorListMetadata",
-    "cublasGemvParams",
+    "FusedOptimizerTensorListMetadata", "cublasGemvParams", "cublasGemvParamsEx",
+    "cublasGemvTensorStridedBatched", "enable_sm80_to_sm89", "enable_sm90", "enable_sm90_or_later",
 }  # fmt: skip
 # Bases that say nothing: the argument of the template is the kernel.
 _GENERIC = {"Kernel", "Kernel2", "kernel", "device_kernel", "kentry", "run_kernel"}
 _TENSILE = re.compile(
     r"^(Cijk_[A-Za-z]+_[A-Za-z]+_[A-Z0-9]+_[A-Z]+)\w*?_(MT\d+x\d+x\d+)(?:_(MI\d+x\d+x\d+))?"
 )
+# A name with its namespaces and classes; `2u` is none.
+_QUALIFIED = re.compile(r"(?<!\w)(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*")
+# A value of an enumeration.
+_CAST = re.compile(r"\([\w:]+\)-?\d+")
 # A Python function and its file, which a trace may name among kernels: the folders go.
 _FRAME = re.compile(r"[^/\\]+\.pyx?\(\d+\): .*$", re.DOTALL)
 _BUILD = re.compile(r"_(?:execute|segment_k_off|kernel|5x|cublas|warpgroupsize[\dx]+|sm\d+_xmma)(?=_|$)")
@@ -107,20 +113,33 @@ def _of_template(name: str, length: int) -> str:
     if text.startswith("std::enable_if<"):
         text = text.partition("::type ")[2] or text
     head, sign, rest = re.split(r"([<(])", text + "(", maxsplit=1)
-    parts = [part for part in head.split(" ")[-1].split("::") if part and part not in _COMMON]
+    parts = _telling(head.split(" ")[-1])
     short = "::".join(parts[-2:]) or text
     if sign != "<":
         return short
     arguments = _balanced(rest)
-    words = re.findall(r"[A-Za-z_]\w*", arguments)
-    telling = (word for word in words if word not in _TYPES and word not in _COMMON and word not in parts)
-    applied = next(telling, "")
+    names = _QUALIFIED.findall(_CAST.sub("", arguments))
+    words = [name.rpartition("::")[2] for name in names]
+    known = {*_TYPES, *_COMMON, *parts}
+    applied = next((name for name, word in zip(names, words, strict=True) if word not in known), "")
     if applied and parts and parts[-1] in _GENERIC:
-        return applied
+        inner = [part for part in _telling(applied) if part not in _GENERIC and part not in parts]
+        return "::".join(inner[-2:]) or applied
     if len(short) + len(arguments) + 2 <= length:
         return f"{short}<{arguments}>"
-    inside = ", ".join(filter(None, (applied, next((word for word in words if word in _TYPES), ""))))
+    applied, kind = applied.rpartition("::")[2], next((word for word in words if word in _TYPES), "")
+    insides = [", ".join(filter(None, (applied, kind))), applied]
+    if len(applied) > len(short):  # it tells more than what applies it
+        insides.append(f"{applied[: length - len(short) - 3]}…")
+    insides.append(kind)
+    fits = (inside for inside in insides if inside and len(short) + len(inside) + 2 <= length)
+    inside = next(fits, "")
     return f"{short}<{inside}>" if inside else short
+
+
+def _telling(name: str) -> list[str]:
+    """The parts of a name with its namespaces that are not those of a library."""
+    return [part for part in name.split("::") if part and part not in _COMMON]
 
 
 def _balanced(rest: str) -> str:

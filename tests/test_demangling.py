@@ -26,6 +26,12 @@ def test_names_of_functions_are_read_back(name: str) -> None:
     assert demangled(name).replace(" ", "") == NAMES[name].replace(" ", "")
 
 
+def test_a_parameter_whose_type_repeats_one_before_it_is_read() -> None:
+    """`Tn` is younger than binutils; by the grammar, `T_` in it is the first argument."""
+    name = "_ZN1f3actI4typeTnPFT_RKS2_EXadL_Z4siluIS1_ES2_S4_EEEEvPS2_"
+    assert demangled(name) == "void f::act<type, &type silu<type>(type const&)>(type*)"
+
+
 @pytest.mark.parametrize(
     "name",
     [

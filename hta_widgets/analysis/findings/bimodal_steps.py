@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
@@ -29,13 +30,22 @@ class _Kinds(NamedTuple):
     long_ns: int
 
 
+class _Long(NamedTuple):
+    """The long steps of a rank, with what waiting does not explain, and by how much they are longer, ns."""
+
+    lost_ns: int
+    kinds: _Kinds
+    steps: pd.DataFrame
+    late: pd.DataFrame
+
+
 def bimodal_steps(inputs: Inputs) -> Finding | None:
     """Most steps take long, others far less; where few do, `slow_steps` tells them."""
     frame = inputs.steps
     if not len(frame) or frame["confidence"].eq("low").any():
         return None
     steps = frame[~frame["partial"] & ~frame["start_up"] & ~frame["open"]]
-    found = None
+    by_rank: dict[int, _Long] = {}
     for rank, of_rank in steps.groupby("rank"):
         if len(of_rank["kind"].unique()) > 1:  # a server: steps are long for what they do
             continue
@@ -44,12 +54,15 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
             continue
         late = of_rank[of_rank["dur_ns"] >= kinds.limit_ns]
         late = without_waits(inputs, late.assign(excess_ns=late["dur_ns"] - kinds.short_ns))
-        lost = int(late["excess_ns"].clip(lower=0).sum())
-        if len(late) and (found is None or lost > found[0]):
-            found = lost, int(str(rank)), kinds, of_rank, late
-    if found is None:
+        if len(late):
+            lost = int(late["excess_ns"].clip(lower=0).sum())
+            by_rank[int(str(rank))] = _Long(lost, kinds, of_rank, late)
+    if not by_rank:
         return None
-    lost, rank, kinds, of_rank, late = found
+    rank = max(by_rank, key=lambda each: by_rank[each].lost_ns)
+    lost, kinds, of_rank, late = by_rank[rank]
+    numbers = late["iteration"].tolist()
+    alike = [each for each, other in by_rank.items() if other.late["iteration"].tolist() == numbers]
     one, about = (rank,), {"limit_ns": kinds.limit_ns}
     share = 100.0 * lost / int(of_rank["dur_ns"].sum())
     worst = late.iloc[int(late["dur_ns"].to_numpy(np.int64).argmax())]
@@ -59,12 +72,12 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
     first_long = int(of_rank.loc[of_rank["dur_ns"] >= kinds.limit_ns, "iteration"].min())
     at_once = max(short) < first_long
     since = Claim("long_since", (first_long,), "steps", ranks=one, about=about)
+    who = Claim("steps_of_two_lengths", tuple(alike), "ranks", ranks=one, about=about)
     text = say(
         "Steps take two lengths{who}: {count} of {all} take some {long}, the others {short}. Beyond those, "
         "that costs {lost}. {since}Iteration {step} is the longest.{beyond}",
         since=say("All are long from iteration {step} on. ", step=since) if at_once else "",
-        who=say(" on {rank}", rank=Claim("steps_of_two_lengths", one, "ranks")) if len(inputs.trace.ranks) > 1
-        else "",
+        who=say(" on {ranks}", ranks=who) if len(inputs.trace.ranks) > 1 else "",
         count=Claim("long_steps", len(of_rank) - len(short), "count", ranks=one, about=about),
         all=Claim("complete_steps", len(of_rank), "count", ranks=one),
         long=Claim("long_step_time", kinds.long_ns, "ns", ranks=one, about=about),
@@ -73,6 +86,7 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
         step=Claim("longest_step", (int(worst["iteration"]),), "steps", ranks=one),
         beyond=beyond.text,
     )  # fmt: skip
+    alone = rank if len(alike) == 1 < len(inputs.trace.ranks) else None
     regular = f"A short one comes every {every} steps: they may be meant to do less. " * bool(every)
     return Finding(
         lost,
@@ -81,14 +95,14 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
         _slower_clocks(inputs) if at_once and beyond.same_kernels else f"{regular}{beyond.advice}",
         "step_times",
         Evidence(
-            rank if len(inputs.trace.ranks) > 1 else None,
+            alone,
             int(worst["iteration"]),
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
         lost_as=beyond.lost_as,
-        lost=inputs.when((rank,), lambda _: longer_in(inputs, rank, late["iteration"].tolist(), short)),
-        explains=rank if len(inputs.trace.ranks) > 1 else None,
+        lost=inputs.when(alike, lambda each: longer_in(inputs, each, numbers, short)),
+        explains=alone,
     )
 
 

@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
+
+_FEW: Final = 0.25
+_MOSTLY: Final = 0.8
+"""Of a loss: if so much lies in a quarter of the steps or fewer, it is not one of each step."""
 
 host_rule: Final[Callable[..., Rule]] = partial(
     Rule,
@@ -70,6 +76,32 @@ def names_with_shares(
         for nth, (name, share) in enumerate(pct.items())
     ]
     return says(listed, ", ")
+
+
+def few_steps(inputs: Inputs, rank: int, lost: Intervals) -> dict[int, int]:
+    """The steps in which most of what a rank loses lies, if they are few; with how much of it each holds."""
+    steps = inputs.judged_rows
+    steps = steps[steps["rank"] == rank]
+    held = lost.within_each(steps[["start_ns", "end_ns"]].to_numpy(np.int64))
+    order = np.argsort(-held, kind="stable")[: int(_FEW * len(steps))]
+    count = int((np.cumsum(held[order]) < _MOSTLY * lost.length).sum()) + 1
+    if not inputs.judged or count > len(order):
+        return {}
+    chosen = np.sort(order[:count])
+    return dict(zip(steps["iteration"].iloc[chosen].tolist(), held[chosen].tolist(), strict=True))
+
+
+def in_few_steps(few: Mapping[int, int], rank: int, lost: Intervals, part: str) -> Said:
+    """` 84.7 % of it lies in iterations 3, 7.`; "" where it is no matter of few steps."""
+    if not few:
+        return ""
+    share, about = 100.0 * sum(few.values()) / lost.length, {"part": part, "steps": list(few)}
+    return say(
+        " {share} of it lies in iteration{s} {steps}.",
+        share=Claim("lost_in_steps", share, "%", "host_time", (rank,), about),
+        s="s" * (len(few) > 1),
+        steps=Claim("steps_with_most_lost", tuple(few), "steps", ranks=(rank,), about={"part": part}),
+    )
 
 
 def lost_by_hosts(hosts: dict[int, HostTime], part: str, by_rank: dict[int, int]) -> HostLoss | None:

@@ -9,7 +9,14 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts, lost_in_part, names_with_shares
+from hta_widgets.analysis.findings.host_loss import (
+    few_steps,
+    host_rule,
+    in_few_steps,
+    lost_by_hosts,
+    lost_in_part,
+    names_with_shares,
+)
 from hta_widgets.analysis.findings.host_time import hosts_of, longest_first, time_of_thread
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -33,6 +40,8 @@ _IN_PASSES: Final = re.compile(r"^Optimizer\.step#(?:Adam|AdamW|Adagrad)\.")
 _PASSES: Final = 5
 """With fewer operators in a step, not each parameter is updated in several."""
 _MENTIONED: Final = 0.1
+_ALL: Final = 0.75
+"""What is open for so much of the time is the loop itself: it tells nothing of where in it time is lost."""
 _FEWER: Final = (
     "fewer and larger operators: torch.compile joins small ones, and a larger batch gives each more"
 )
@@ -100,10 +109,16 @@ def _loading(inputs: Inputs) -> Finding | None:
             "Raise num_workers or prefetch_factor of the DataLoader if the host has cores to spare, or make "
             "its transforms cheaper."
         )
+    loading = hosts[found.worst].spent["loading"]
+    few = few_steps(inputs, found.worst, loading) if len(found.ranks) == 1 else {}
     return Finding(
         found.cost_ns,
         found.share_pct,
-        found.text(inputs, "{who} is in the data loader {lost}."),
+        found.text(
+            inputs,
+            "{who} is in the data loader {lost}.{few}",
+            few=in_few_steps(few, found.worst, loading, "loading"),
+        ),
         advice,
         "user_annotations",
         found.evidence(""),
@@ -123,7 +138,11 @@ def _outside(inputs: Inputs) -> Finding | None:
     host = hosts[found.worst]
     lost = host.parts["outside"]
     worst = (found.worst,)
-    places = [(name, time) for name, time in host.places.items() if time >= _MENTIONED * lost][:_MOST_NAMES]
+    places = [
+        (name, time)
+        for name, time in host.places.items()
+        if time >= _MENTIONED * lost and host.regions.get(name, 0) < _ALL * host.window_ns
+    ][:_MOST_NAMES]
     if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
         places = []
     first = places[0][0] if places else ""
@@ -144,6 +163,11 @@ def _outside(inputs: Inputs) -> Finding | None:
             if inputs.has_stacks
             else "Record what Python does then: with_stack=True, or torch.profiler.record_function around it."
         )
+    silent = host.spent["outside"]
+    few = few_steps(inputs, found.worst, silent) if len(found.ranks) == 1 else {}
+    title = f"Time outside of operators (mostly {brief(short_place(first))})" if mostly_there else ""
+    if few and not mostly_there:
+        title = f"Time outside of operators in {len(few):,} of {inputs.judged:,} steps"
     listed: list[Said] = [
         say(
             "{share}{of_it} in {place}",
@@ -158,9 +182,10 @@ def _outside(inputs: Inputs) -> Finding | None:
         found.share_pct,
         found.text(
             inputs,
-            f"{{who}} is in no operator {{lost}}{where}.",
+            f"{{who}} is in no operator {{lost}}{where}.{{few}}",
             longest=Claim("longest_outside", host.longest_ns, "ns", ranks=worst),
             places=says(listed, ", ") if listed else "",
+            few=in_few_steps(few, found.worst, silent, "outside"),
         ),
         advice,
         "call_stacks",
@@ -168,7 +193,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         lost=inputs.when(found.ranks, lambda rank: hosts[rank].spent["outside"]),
         explains=found.alone,
         severity="note" if mostly_works else None,
-        title=f"Time outside of operators (mostly {brief(short_place(first))})" if mostly_there else "",
+        title=title,
     )
 
 

@@ -48,6 +48,8 @@ _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):|^aten::(?:_mps_|\w+_m
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
 _REDUCES = re.compile(r"^c10d::allreduce_")
+# DDP's reducer goes on with what was reduced.
+_REDUCED = re.compile(r"reducer::copy_bucket_to_grad$")
 _SHARDS = re.compile(r"^(?:FSDP|fsdp)::")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 _FUSED = re.compile(r"^aten::_fused_")
@@ -223,7 +225,8 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     )
     working = own_calls & ~collective
     quiet = judged - loading - open_time(rank_trace, working)
-    waits = _waits(rank_trace, quiet, np.flatnonzero(collective))
+    reduced = np.flatnonzero(own_calls & named(rank_trace, _REDUCED.search))
+    waits = _waits(rank_trace, quiet, np.flatnonzero(collective), reduced)
     elsewhere = (silent - waits) & open_time(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
     lengths = outside.end - outside.start
@@ -298,10 +301,11 @@ def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:
     return max(sorted(longest), key=lambda thread: longest[thread], default=None)
 
 
-def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
+def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64, reduced: Int64) -> Intervals:
     """When a collective runs in stretches of silence that end as one does: the thread waits for it.
 
-    A thread that does something else meanwhile goes on at another time.
+    A thread that does something else meanwhile goes on at another time. One that goes on with what was
+    reduced has waited whenever that is: it may have had to wait for a core, too.
     """
     if not len(rows) or not len(silent):
         return Intervals.union([], [])
@@ -310,6 +314,8 @@ def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
     apart = np.minimum(np.abs(ends[after] - silent.end), np.abs(ends[np.maximum(after - 1, 0)] - silent.end))
     lengths = silent.end - silent.start
     with_it = apart <= np.minimum(np.maximum(_SOON_NS, _SOON * lengths), lengths)
+    taken = np.sort(rank_trace.start[reduced])
+    with_it |= np.searchsorted(taken, silent.end) < np.searchsorted(taken, silent.end + _SOON_NS, "right")
     running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     waits = Intervals(silent.start[with_it], silent.end[with_it]) & running
     # where it mostly goes on at other times, some of them may end together by chance

@@ -1,4 +1,4 @@
-"""Rules about work that the ranks do not share evenly, and about ranks that wait for each other in turn."""
+"""Rules about work that the ranks do not share evenly, and about ranks that wait for each other."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     elif 2 * inputs.waits["idle_ns"].sum() > waited.sum() or idle_delays(inputs, delays):
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
     lost = waiting_of(inputs, frame.index.tolist())
+    title = f"Waiting for {ranks_in_words(slow)}" if slow else ""
     return Finding(
         cost,
         share,
@@ -120,7 +121,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         evidence_of_loss(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
         lost=lost,
         delays=delays,
-        title="" if most is None else "Waiting for another rank",
+        title=title if most is None else "Waiting for another rank",
     )
 
 
@@ -193,9 +194,9 @@ RULES = (
     Rule(
         topic="mutual_waiting",
         question="whom the ranks wait for",
-        title="Waiting of the ranks for each other in turn",
-        label="Ranks in turn",
-        cause="ranks that wait in turn",
+        title="Waiting of the ranks for each other",
+        label="Mutual waiting",
+        cause="ranks that wait for each other",
         lost_as="communication",
         judge=mutual_waiting,
         applies=several_ranks,

@@ -27,10 +27,10 @@ _ACTIVITIES = {
 }
 _SUGGESTIONS = {
     "computing": "Compare the kernels of {ranks} with those of the others: how many, how large, how fast.",
-    "transferring": "Look at what {ranks} transfer beside the others, and over which links.",
-    "copying": "Look at what {ranks} copy beside the others, and whether it must be then.",
+    "transferring": "Look at the transfers of {ranks} beside those of the others, and over which links.",
+    "copying": "Look at the copies of {ranks} beside those of the others, and whether they must be then.",
     "idle": "Look at what the host of {ranks} does then: the data loader, synchronising calls, Python.",
-    "starting": "Look at what the host of {ranks} does before its first work.",
+    "starting": "Look at what the host of {ranks} does before the first work.",
     "entering": "Begin to record all ranks at the same step, after a barrier. If they do, look at what "
     "{ranks} did in the step before.",
 }

@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.host_loss import lost_in_part
 from hta_widgets.analysis.findings.host_time import HostTime, host_time, hosts_of
@@ -39,8 +40,12 @@ _ADVICE: Final = {
     "idle": f"{_ONLY_THEN}logging, checkpoints, evaluation, garbage collection, compiling, new shapes.",
     "loading": f"{_ONLY_THEN}evaluation with a data loader of its own, batches that are slow to make.",
 }
+_ADVICE["compiling"] = (
+    "Code is compiled in these steps, for the first time or anew: TORCH_LOGS=recompiles says for what."
+)
 _ADVICE["collectives"] = _ADVICE["exposed_communication"]
 _MORE_WORK: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
+_GROWS: Final = "Look at what grows from step to step: lists of tensors, hooks that add up, longer inputs."
 _SAME_WORK: Final = {
     "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
     "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
@@ -75,7 +80,8 @@ class Beyond(NamedTuple):
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     """Unusual steps without those of which waiting for other ranks is most of the excess: these are victims.
 
-    Of the others it is no part of the excess. All stay where it is not known who waits for whom.
+    Usual is the wait of steps of their kind on their rank. Of the others it is no part of the excess. All
+    stay where it is not known who waits for whom.
     """
     if late.empty or not inputs.communicates:
         return late
@@ -85,13 +91,13 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
         return late
     if waits.empty:
         return late
-    every = pd.MultiIndex.from_frame(inputs.steps[["rank", "iteration"]])
-    waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum().reindex(every, fill_value=0)
-    usual = waited.groupby("rank").median()
-    steps = zip(late["rank"], late["iteration"], strict=True)
-    beyond = [max(int(waited[step] - usual[step[0]]), 0) for step in steps]
+    steps = inputs.steps.set_index(["rank", "iteration"])
+    waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum().reindex(steps.index, fill_value=0)
+    usual = waited.groupby([steps.index.get_level_values("rank"), steps["kind"]]).transform("median")
+    longer = (waited - usual).clip(lower=0)
+    beyond = longer[pd.MultiIndex.from_frame(late[["rank", "iteration"]])].to_numpy(np.int64)
     excess = late["excess_ns"].to_numpy(np.int64)
-    own = excess - np.minimum(np.array(beyond, np.int64), excess)
+    own = excess - np.minimum(beyond, excess)
     victims = own <= _MOST * excess
     found: pd.DataFrame = late.assign(excess_ns=own)[~victims]
     return found
@@ -142,8 +148,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         return Beyond(NOTHING_SAID, _ADVICE["idle"])
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
-    several = others or len(steps["kind"].unique()) > 1
-    compared = {"others": sorted(steps.loc[usual, "iteration"])} if several else {}
+    compared = {"others": sorted(steps.loc[usual, "iteration"])}
     about = {"part": most, "iteration": iteration, **compared}
     text = say(
         f" {capitalised(_VERBS[most])} {{time}} longer",
@@ -156,15 +161,18 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
     many = more > _FEW * common
+    grows = many and len(counts) >= LEAST_STEPS and bool((np.diff(counts) > 0).all())
     number = Claim(
         f"more_{_WORK[most]}s_than_usual",
         more,
         "count",
         ranks=(rank,),
-        about={"iteration": iteration, **compared},
+        about={"iteration": iteration, "grows": grows, **compared},
         shown=counted(more, _WORK[most]) if many else "no",
     )
     text += say(", with {number} more." if many else f", with {{number}} more {_WORK[most]}s.", number=number)
+    if grows:
+        return Beyond(text + f" Each step runs more {_WORK[most]}s than the one before.", _GROWS, "compute")
     return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
 
 

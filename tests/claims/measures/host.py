@@ -651,6 +651,44 @@ def longest_outside(job: Job, stated: Stated) -> str:
     return at_most(stated, max(silent, default=0))
 
 
+def lost_between(job: Job, stated: Stated) -> dict[int, tuple[int, int]]:
+    """By step, how much of a part of the time of its thread lies in it: at least, and at most."""
+    rank = the_rank(job, stated)
+    found = parts(rank)
+    least = most = found["silent" if stated.about["part"] == "outside" else stated.about["part"]]
+    if stated.about["part"] == "outside":
+        least = subtract(most, union([*found["elsewhere"], *found["collecting"]]))
+    steps = {
+        int(match[1]): each.window
+        for each in main_thread(rank)
+        if (match := STEP.match(each.name)) and each.category == "user_annotation"
+    }
+    return {
+        step: (length(overlap(least, window)), length(overlap(most, window)))
+        for step, window in steps.items()
+        if step in rank.judged_steps
+    }
+
+
+@check("lost_in_steps")
+def lost_in_steps(job: Job, stated: Stated) -> str:
+    """What of it lies in these steps; a step goes on until the next one begins."""
+    by_step = lost_between(job, stated)
+    inside = [by_step[step] for step in stated.about["steps"]]
+    least = 100.0 * sum(low for low, _ in inside) / sum(high for _, high in by_step.values())
+    most = 100.0 * sum(high for _, high in inside) / max(sum(low for low, _ in by_step.values()), 1)
+    return "" if least - 2.0 <= float(stated.value) <= most + 2.0 else f"it is {least:.1f} to {most:.1f} %"
+
+
+@check("steps_with_most_lost")
+def steps_with_most_lost(job: Job, stated: Stated) -> str:
+    """In no other step more of it lies."""
+    by_step = lost_between(job, stated)
+    others = [low for step, (low, _) in by_step.items() if step not in stated.value]
+    least = min(by_step[step][1] for step in stated.value)
+    return "" if least >= 0.98 * max(others, default=0) else f"by step it is {by_step}"
+
+
 @check("outside_in")
 @check("outside_in_call")
 def outside_in(job: Job, stated: Stated) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -488,13 +489,21 @@ def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
 @check("more_kernels_than_usual")
 @check("more_operators_than_usual")
 def more_kernels_than_usual(job: Job, stated: Stated) -> str:
-    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps."""
+    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps.
+
+    If they grow, each of the steps that are compared, and this one, has more than those before it.
+    """
     rank, counts = the_rank(job, stated), {}
     of_host = stated.measure == "more_operators_than_usual"
     events = [each for each in main_thread(rank) if is_operator(each)] if of_host else rank.kernels
     for (_, step), window in step_times(job, stated.ranks[0]).items():
         counts[step] = sum(bool(overlap([window], each.window)) for each in events)
     usual = median(others_of(stated, counts))
+    compared = {*stated.about.get("others", counts), stated.about["iteration"]}
+    inside = [counts[step] for step in sorted(compared)]
+    grows = all(before < after for before, after in pairwise(inside))
+    if stated.about.get("grows") and not grows:
+        return f"{stated.measure} does not grow: {inside}"
     return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
 
 
@@ -508,13 +517,21 @@ def more_kernels_than_usual(job: Job, stated: Stated) -> str:
 @check("long_since")
 def steps_of_two_lengths(job: Job, stated: Stated) -> str:
     """Steps that take as long as a limit or longer, and the others: how many, how long, how much longer."""
-    rank = (stated.ranks or stated.value)[0]
+    (rank,) = stated.ranks
     times = {step: end - start for (_, step), (start, end) in step_times(job, rank).items()}
     if stated.measure == "longest_step":
         return at_most(Stated("", max(times.values()), "ns"), times[stated.value[0]] * 1.0001)
-    if stated.measure in ("steps_of_two_lengths", "complete_steps"):
-        return "" if stated.unit == "ranks" else at_most(stated, len(times), 0.0)
+    if stated.measure == "complete_steps":
+        return at_most(stated, len(times), 0.0)
     limit = stated.about["limit_ns"]
+    if stated.measure == "steps_of_two_lengths":  # the same steps are long on each of the ranks
+        long_steps = {step for step, time in times.items() if time >= limit}
+        own = {each: {step: end - start for (_, step), (start, end) in step_times(job, each).items()}
+               for each in stated.value}  # fmt: skip
+        other = [each for each, of_rank in own.items()
+                 if min(of_rank[step] for step in long_steps)
+                 <= max(time for step, time in of_rank.items() if step not in long_steps)]  # fmt: skip
+        return f"others are long on {other}" if other else ""
     long = [time for time in times.values() if time >= limit]
     short = [time for time in times.values() if time < limit]
     if stated.measure == "long_since":

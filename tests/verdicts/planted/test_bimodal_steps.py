@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import overview
+from tests.analysis.kineto_file import job
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import US, Program
 
@@ -63,6 +64,28 @@ def test_kernels_that_slow_down_at_once_are_a_matter_of_clocks(tmp_path: Path) -
     row = judged(program, tmp_path).loc["bimodal_steps"]
     assert row["suggestion"].startswith("Watch clocks, power, temperature")
     assert "with no more kernels" in row["text"] and row["lost_as"] == "compute"
+
+
+@pytest.mark.parametrize(
+    ("slow", "who", "rank"),
+    [((0, 1), "ranks 0 and 1", None), ((1,), "rank 1", 1)],
+)
+def test_ranks_that_slow_down_together_are_named_together(
+    slow: tuple[int, ...], who: str, rank: int | None, tmp_path: Path
+) -> None:
+    programs = [Program() for _ in range(2)]
+    for at, program in enumerate(programs):
+        for number in range(1, 9):
+            with program.step(number):
+                for _ in range(40):
+                    program.launch((150 if number >= 4 and at in slow else 100) * US)
+                program.synchronise()
+    trace = job(tmp_path, *(program.events for program in programs))
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    row = frame.set_index("topic").loc["bimodal_steps"]
+    assert row["text"].startswith(f"Steps take two lengths on {who}: 5 of 8 take some 6.0")
+    assert row["rank"] is pd.NA if rank is None else row["rank"] == rank
 
 
 @pytest.mark.parametrize(

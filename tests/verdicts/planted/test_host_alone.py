@@ -174,9 +174,15 @@ def test_long_operators_of_an_optimizer_are_told_where_one_pass_can_replace_many
 # -- collectives ---------------------------------------------------------------------------------------
 
 
-def reducing(late_ns: int = 0, transfer_ns: int = MS, until_ns: int = 20 * US, others_ns: int = 0) -> Program:
+def reducing(
+    late_ns: int = 0,
+    transfer_ns: int = MS,
+    until_ns: int = 20 * US,
+    others_ns: int = 0,
+    takes: str = "",
+) -> Program:
     """A rank that is late by so much; in each step it reduces, as the last one or waiting for others that
-    come later, and goes on soon after the collective has ended, or much later."""
+    come later, goes on soon after the collective has ended, or much later, and takes the result over."""
 
     def reduce(program: Program, number: int) -> None:
         program.silence(late_ns)
@@ -184,6 +190,9 @@ def reducing(late_ns: int = 0, transfer_ns: int = MS, until_ns: int = 20 * US, o
         ns = others_ns + transfer_ns
         program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
         program.silence(ns + until_ns)
+        if takes:
+            program.operator("aten::as_strided", CALL)
+            program.operator(takes, CALL)
 
     return steps(reduce)
 
@@ -199,6 +208,24 @@ def test_what_goes_on_long_after_a_collective_did_not_wait_for_it(tmp_path: Path
     rows = told(tmp_path, reducing(until_ns=4 * MS))
     assert "host_collectives" not in rows
     assert rows["host_outside"]["share_pct"] == pytest.approx(100 * 5 / 8, abs=1)
+
+
+COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+
+
+def test_a_thread_that_goes_on_with_what_was_reduced_has_waited_for_it(tmp_path: Path) -> None:
+    """Where cores are short, it does so long after the collective; who is late is known all the same."""
+    rows = told(
+        tmp_path,
+        reducing(others_ns=5 * MS, until_ns=4 * MS, takes=COPY),
+        reducing(late_ns=5 * MS, until_ns=4 * MS, takes=COPY),
+    )
+    assert (rows["host_straggler"]["rank"], rows["host_straggler"]["cost_ns"]) == (1, 6 * 5 * MS)
+    assert rows["host_collectives"]["cost_ns"] == 6 * (MS + 2 * CALL)
+    assert rows["host_outside"]["cost_ns"] == pytest.approx(6 * (4 + 2.5) * MS, rel=0.01)
+    (tmp_path / "other").mkdir()
+    rows = told(tmp_path / "other", reducing(until_ns=4 * MS, takes="aten::copy_"))
+    assert "host_collectives" not in rows
 
 
 def test_what_ends_with_a_collective_by_chance_does_not_wait_for_it(tmp_path: Path) -> None:
@@ -720,6 +747,14 @@ def test_the_region_that_holds_most_of_what_is_outside_is_in_the_headline(tmp_pa
 
     assert "mostly" not in checked(tmp_path, steps(both))[1]
 
+    def loop(program: Program, number: int) -> None:
+        with program.inside("user_annotation", "train_step"):
+            program.silence(6 * MS)
+            program.operator("aten::addmm", 6 * MS)
+
+    row = checked(tmp_path, steps(loop))[0]["host_outside"]
+    assert "train_step" not in row["text"] + row["title"] + row["suggestion"]
+
 
 def test_many_short_operators_are_what_is_outside_of_them(tmp_path: Path) -> None:
     """Also where the system takes the core away now and then."""
@@ -759,6 +794,10 @@ def test_compiling_is_no_work(numbers: Any, advice: str, tmp_path: Path) -> None
     row = rows["host_compiling"]
     assert row["cost_ns"] == len(numbers) * 30 * MS and advice in row["suggestion"]
     assert f"in {len(numbers)} of 6 steps" in row["text"]
+    assert ("slow_steps" in rows) is (len(numbers) == 1)
+    if len(numbers) == 1:
+        assert "It compiles " in rows["slow_steps"]["text"]
+        assert rows["slow_steps"]["suggestion"].startswith("Code is compiled in these steps")
     assert ("lost to torch.compile" in headline) is (len(numbers) > 1)
 
 
@@ -768,3 +807,45 @@ def test_code_that_is_compiled_already_is_work(tmp_path: Path) -> None:
             program.operator("aten::mm", MS)
 
     assert "host_compiling" not in checked(tmp_path, steps(body))[0]
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_program_that_does_more_in_each_step_is_no_matter_of_one_step(tmp_path: Path, grows: bool) -> None:
+    """The last step is as long, and runs as many operators; the others grow towards it, or are alike."""
+
+    def more(program: Program, number: int) -> None:
+        often = (number if grows else 1) * 4 if number < max(STEPS) else 60
+        for _ in range(often):
+            program.operator("aten::stack", MS // 2)
+
+    row = told(tmp_path, steps(more, work_ns=20 * MS))["slow_steps"]
+    assert "Iteration 6 takes" in row["text"]
+    assert ("Each step runs more operators than the one before." in row["text"]) is grows
+    assert row["suggestion"].startswith("Look at what grows") is grows
+
+
+@pytest.mark.parametrize(
+    ("late_in", "named"), [((1,), " 100 % of it lies in iteration 1."), ((1, 2), ""), (tuple(STEPS), "")]
+)
+@pytest.mark.parametrize(("part", "what"), [("outside", "no operator"), ("loading", "the data loader")])
+def test_a_loss_of_few_steps_is_told_as_one(
+    tmp_path: Path, part: str, what: str, late_in: tuple[int, ...], named: str
+) -> None:
+    """The steps take differently long, so that none of them is unusual."""
+
+    def body(program: Program, number: int) -> None:
+        program.operator("aten::addmm", 4 * number * MS)
+        if number in late_in:
+            (program.load if part == "loading" else program.silence)(12 * MS // len(late_in))
+
+    trace = opened(tmp_path, steps(body))
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    row = frame.set_index("topic").loc[f"host_{part}"]
+    assert what in row["text"] and ("of it lies in iteration" in row["text"]) is bool(named)
+    assert named in row["text"]
+    if part == "outside":
+        assert story(trace).headline.endswith("in 1 of 6 steps") is bool(named)
+    if named:
+        false = frame["claims"].str.replace('"steps": [1]', '"steps": [2]')
+        assert set(false) != set(frame["claims"]) and faults_of(trace, frame.assign(claims=false))

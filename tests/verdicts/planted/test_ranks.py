@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -26,6 +27,7 @@ from hta_widgets.analysis.findings.merging import merged
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.story import story
+from hta_widgets.analysis.findings.unusual_steps import without_waits
 from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -931,3 +933,14 @@ def test_marked_steps_hold_the_wait_for_a_late_rank(tmp_path: Path) -> None:
     }
     row = overview(Play(programs).open(tmp_path)).set_index("topic").loc["straggler"]
     assert "is idle longer" in row["text"] and "begins to work" not in row["text"]
+
+
+@pytest.mark.parametrize(("kind", "own_ns"), [(1, [90]), (0, [])])
+def test_what_is_usual_to_wait_is_that_of_steps_of_one_kind(kind: int, own_ns: list[int]) -> None:
+    """Of steps that wait for 10 ns and few that wait for 100, one takes 100 ns longer and waits for 110."""
+    steps = pd.DataFrame({"rank": 0, "iteration": range(12), "kind": [0] * 8 + [1] * 4})
+    steps.loc[11, "kind"] = kind
+    waited = pd.DataFrame({"rank": 0, "iteration": range(12), "wait_ns": [10] * 8 + [100] * 3 + [110]})
+    late = pd.DataFrame({"rank": [0], "iteration": [11], "excess_ns": [100]})
+    inputs = cast("Inputs", SimpleNamespace(communicates=True, waits=waited, steps=steps))
+    assert without_waits(inputs, late)["excess_ns"].tolist() == own_ns
