@@ -57,7 +57,7 @@ const CONTENT = {
   remains: "60 ns remain",
   advice: [finding("A", { edits: "[edits.host(0.5)]" }), finding("B", { form: "unknown", places: [] })],
   clean: ["Data loader", "zero_grad"],
-  unknown: [{ name: "no shapes", remedy: "Record them." }],
+  unknown: [{ name: "No shapes", remedy: "Record them." }],
   trust: "",
   asides: [],
   kinds: [],

@@ -36,6 +36,7 @@ from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
+    capitalised,
     counted,
     decapitalised,
     duration,
@@ -374,7 +375,7 @@ def _clean(frame: pd.DataFrame) -> list[str]:
 def _unjudged(frame: pd.DataFrame) -> list[Check]:
     """What could not be judged; of a recording that cannot be judged at all, why."""
     if len(missing := frame[frame["severity"] == OPEN]):
-        return [Check(_lack(row), str(row["suggestion"])) for _, row in missing.iterrows()]
+        return [Check(capitalised(_lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
     whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
     return [Check(str(row["text"]).removesuffix("."), str(row["suggestion"])) for _, row in whole.iterrows()]
 

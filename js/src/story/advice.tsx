@@ -40,11 +40,7 @@ function Nothing({ story, open }: AdviceProps) {
         {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
         {story.unknown.map(({ name, remedy }) => (
           <p key={name}>
-            <strong>
-              {name[0]?.toUpperCase()}
-              {name.slice(1)}.
-            </strong>{" "}
-            {remedy}
+            <strong>{name}.</strong> {remedy}
           </p>
         ))}
       </section>

@@ -54,7 +54,7 @@ export const iterations: View = ({ model, el, signal }) => {
           <PickerStatus count={all.length} selected={selected} />
           <BusyMark status={status} />
           {off.length > 0 && (
-            <span class="hta-muted hta-cut" style="flex-shrink: 9" title={longer}>
+            <span class="hta-muted hta-cut" style="flex-shrink: 1e4" title={longer}>
               {longer}
             </span>
           )}
