@@ -21,6 +21,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.panels import available_panels
+from hta_widgets.widgets.relevance import without_content
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
 _OF_TRACE = (".xlsx", ".md")
@@ -108,9 +109,11 @@ def _requested(panels: str | None) -> list[str] | None:
 
 
 def _first_look(trace: Trace, scope: Scope) -> list[str]:
-    """The default panels that have an answer, which stays cached for the panels themselves."""
-    found = []
+    """The default panels that have something to show, which stays cached for the panels themselves."""
+    found, left_out = [], without_content(trace)
     for kind in _FIRST_LOOK:
+        if kind in left_out:
+            continue
         with suppress(MissingDataError):
             cached_analysis(trace, kind, scope)
             found.append(kind)

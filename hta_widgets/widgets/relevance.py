@@ -109,6 +109,10 @@ def _has(trace: Trace, recorded: frozenset[str], field: str) -> bool:
 
 def first_panels(trace: Trace, lacking: dict[str, str]) -> tuple[str, ...]:
     """The panels to begin with: of those that can answer, and have something to show."""
-    communicates = any(trace.each(_communicates))
-    empty = () if communicates else ("comm_comp_overlap",)
-    return tuple(kind for kind in FIRST if kind not in lacking and kind not in empty)[:_MOST]
+    left_out = {*lacking, *without_content(trace)}
+    return tuple(kind for kind in FIRST if kind not in left_out)[:_MOST]
+
+
+def without_content(trace: Trace) -> tuple[str, ...]:
+    """Panels that can answer and have nothing to show."""
+    return () if any(trace.each(_communicates)) else ("comm_comp_overlap",)

@@ -31,6 +31,7 @@ from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
 from hta_widgets.widgets.files import Downloads
+from hta_widgets.widgets.first_view import first_view
 from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading import read_ahead
@@ -433,8 +434,10 @@ class TraceExplorer(Downloads, Pictured, LoadingPart):
         try:
             known = about(trace, self._name, self.communication)
             lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
+            view = first_view(trace)
             with UI_LOCK, self.hold_sync():
                 self._check_wanted()
+                timeline.view = view
                 self._compose(trace, timeline, known, lacking)
         except BaseException:
             timeline.close()

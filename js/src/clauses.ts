@@ -1,6 +1,8 @@
 // A selection as clauses in words: what the breadcrumb lists.
 
+import type { Signal } from "@preact/signals";
 import { duration, grouped } from "./format";
+import { type Model, trait } from "./model";
 import { ranges } from "./shared";
 import { shortName } from "./timeline/labels";
 
@@ -23,6 +25,15 @@ export interface Clause {
 
 /** What each trait is when it selects all. */
 export const ALL: Selected = { ranks: [], iterations: [], window: null, streams: [], names: [], query: "" };
+
+/** The traits of a part that select. */
+export function selectedIn(
+  model: Model,
+  signal: AbortSignal,
+): { [name in keyof Selected]: Signal<Selected[name]> } {
+  const traits = Object.keys(ALL).map((name) => [name, trait(model, name, signal)]);
+  return Object.fromEntries(traits);
+}
 
 const MOST_TITLES = 20;
 

@@ -2,6 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { Button } from "./button";
+import { Held } from "./story/body";
 
 /** Asks the explorer around a panel, if there is one, to open the panel named in `detail`. */
 export const OPEN = "hta-open";
@@ -55,7 +56,12 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
             </strong>
           )}
           <span class="hta-grow">
-            {note.text} {note.hint && <span class="hta-muted">{note.hint}</span>}
+            <Held text={note.text} />{" "}
+            {note.hint && (
+              <span class="hta-muted">
+                <Held text={note.hint} />
+              </span>
+            )}
           </span>
           {note.severity !== "open" && note.severity !== "checked" && (
             <Button

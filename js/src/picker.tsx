@@ -118,6 +118,7 @@ function columns(root: HTMLElement | null): number {
 /** What is selected, in words, with the way back to all. */
 export function PickerStatus({ count, selected }: { count: number; selected: Signal<number[]> }) {
   const chosen = ranges(selected.value);
+  if (count < 2) return null;
   return (
     <>
       <span class="hta-muted hta-cut" aria-live="polite" title={chosen}>

@@ -405,7 +405,7 @@ it("numbers no more outliers than stand side by side", async () => {
   }
 });
 
-it("draws steps that hardly differ as a flat line, and one step alone", async () => {
+it("draws steps that hardly differ as a flat line, and no line through one step", async () => {
   const steady = async (mid: number[]) => {
     const zeros = mid.map(() => 0);
     const columns = { low: mid, high: mid, most: mid, rank: zeros, outlier: zeros, aside: mid.map(() => "") };
@@ -414,7 +414,7 @@ it("draws steps that hardly differ as a flat line, and one step alone", async ()
   };
   const heights = (await steady([10e6, 10.1e6])).match(/(?<= )\d+/g)?.map(Number) as [number, number];
   expect(heights[0] - heights[1]).toBe(11); // a tenth of the height, for a hundredth
-  expect(await steady([10e6])).toMatch(/^M[\d.]+ 132h.1$/);
+  expect(await steady([10e6])).toBe("");
 });
 
 it("lists findings in words, shows what they are about, and opens their panel", async () => {

@@ -12,6 +12,7 @@ it("draws many ranks as a distribution, with bars and marks for those that stand
   const { el, model } = await show({
     _view: "breakdown",
     kind: "temporal_breakdown",
+    sentence: "",
     ranks: [],
     iterations: [],
     window: null,

@@ -99,6 +99,21 @@ it("marks iterations that the recording cut", async () => {
   expect(second?.getAttribute("aria-pressed")).toBe("true");
   const height = (step?: Element) => step?.querySelector<HTMLElement>(".hta-step")?.style.height;
   expect([height(first), height(second)]).toEqual(["100%", "50%"]); // of the longest
+  expect(el.textContent).not.toContain("longer");
+});
+
+it("keeps usual steps apart beside one that takes far longer, and says how long that one takes", async () => {
+  const slowest = [1e9, 2e6, 1e6, 2e6, 1e6];
+  const { el } = await show({
+    _view: "iterations",
+    iterations: [],
+    source: "ProfilerStep",
+    table: wire({ iteration: [0, 1, 2, 3, 4], slowest_ns: slowest, fastest_ns: slowest }),
+  });
+  const bars = [...el.querySelectorAll<HTMLElement>(".hta-step")];
+  expect(bars.map(({ style }) => style.height)).toEqual(["100%", "100%", "50%", "100%", "50%"]);
+  expect(bars.map(({ dataset }) => "off" in dataset)).toEqual([true, false, false, false, false]);
+  expect(el.textContent).toContain("longer: 0 (1.00 s)");
 });
 
 const panel = {

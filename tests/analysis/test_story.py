@@ -12,7 +12,8 @@ from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, slowdown, temporal_breakdown, what_if
 from hta_widgets.analysis.evidence.document import evidence
 from hta_widgets.analysis.findings import judged_scope, sentence
-from hta_widgets.analysis.findings.bar import CLASSES, Part, Whole, whole_parts
+from hta_widgets.analysis.findings.bar import CLASSES, Part, Whole, whole_of_step, whole_parts
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.analysis.findings.story import Story, story, without_little
@@ -287,11 +288,38 @@ def test_without_device_events_the_story_is_of_the_cpu():
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("hta/cpu_only", "operators"), ("hta/triton_example", "kernel_breakdown")],
+    [
+        ("hta/cpu_only", "operators"),
+        ("hta/triton_example", "kernel_breakdown"),
+        ("recordings/captures/sglang_decode", "operators"),
+    ],
 )
-def test_where_nothing_is_found_there_is_something_to_look_at(name, shown):
-    assert story(opened(name)).look_at == shown
-    assert story(opened("h100_gpt2_small_batch_cuda_graphs")).look_at == "kernel_breakdown"
+def test_where_nothing_can_be_judged_it_says_why_and_what_to_look_at(name, shown):
+    told = story(opened(name))
+    assert (told.nothing, told.look_at, told.advice) == ("Nothing could be judged", shown, [])
+    assert told.unknown and all(check.name and check.remedy.startswith("Record") for check in told.unknown)
+
+
+def test_where_nothing_is_found_kernels_are_to_be_looked_at():
+    told = story(opened("h100_gpt2_small_batch_cuda_graphs"))
+    assert (told.nothing, told.look_at) == ("Nothing to save stands out", "kernel_breakdown")
+
+
+def test_idle_time_of_unknown_cause_is_not_passed_over():
+    told = story(opened("cases/a07_device_clock_ahead"))
+    assert told.headline == "1.00 ms per step; why the GPU is idle for 20.0 % of it is unknown"
+    assert told.nothing == "Why the GPU is idle is unknown" and told.unknown
+    assert "clock runs at least" in told.trust
+
+
+def test_a_reason_is_given_once():
+    told = story(opened("hta/cupti_profiler"))
+    assert "94 launches recorded" in told.headline and told.trust.endswith("efficiency are withheld.")
+
+
+def test_what_remains_of_almost_nothing_is_not_split():
+    told = story(opened("recordings/mlu370"))
+    assert "reachable at best" in told.headline and "remains" not in told.limits
 
 
 def test_nothing_found_says_what_the_time_goes_to():
@@ -360,7 +388,8 @@ def test_replays_of_a_graph_do_not_run_at_once() -> None:
 def test_a_device_is_called_what_it_is() -> None:
     trace = Trace.open(shared_input("recordings/mlu370"), cache=False)
     said = story(trace, None, overview(trace))
-    assert "the MLU is idle" in said.limits and "GPU" not in said.headline + said.limits
+    whole = whole_of_step(Inputs(trace, Scope()))
+    assert whole is not None and whole.device == "MLU" and "GPU" not in said.headline + said.limits
 
 
 def test_of_several_recordings_the_one_that_is_open_is_named() -> None:

@@ -56,6 +56,8 @@ def test_first_look_has_an_answer(run: Run, written: list[dict[str, Any]], tmp_p
     all_ranks, one_rank, host_only = (explorer["panels"] for explorer in written)
     assert set(all_ranks) - set(one_rank) == {"slowdown", "stragglers"}
     assert host_only == ("overview", "op_counts")
+    assert run("report", examples.path("single_gpu_dataloader_stall"), "-o", file).code == 0
+    assert "comm_comp_overlap" in one_rank and "comm_comp_overlap" not in written[-1]["panels"]
 
 
 def test_errors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

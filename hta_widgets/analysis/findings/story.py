@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.bar import (
     whole_of_step,
 )
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
@@ -35,6 +36,7 @@ from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
+    capitalised,
     counted,
     decapitalised,
     duration,
@@ -78,7 +80,7 @@ class Story:
         clean: what was looked for and not found. unknown: what could not be judged. asides: what costs
             nothing.
         kinds: the analyses that show the findings, the first first.
-        look_at: the analysis that shows what there is where nothing is found.
+        nothing, look_at: where nothing is found, why, and the analysis that shows what there is.
     """
 
     scope: str
@@ -96,6 +98,7 @@ class Story:
     unknown: list[Check]
     asides: list[str]
     kinds: list[str]
+    nothing: str
     look_at: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,12 +134,13 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
+    headline = _headline(scope, frame, whole, parts, advice)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
-        headline=_headline(scope, frame, whole, parts, advice),
+        headline=headline,
         limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
-        trust=_trust(trace, inputs),
+        trust=_trust(trace, inputs, headline),
         whole_ns=shown.ns if shown else 0,
         per_step=shown.per_step if shown else False,
         parts=parts,
@@ -144,18 +148,20 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         remains=_remains(shown, saved_ns),
         advice=advice,
         clean=_clean(frame),
-        unknown=[_check(row) for _, row in frame[frame["severity"] == OPEN].iterrows()],
+        unknown=_unjudged(frame),
         asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
+        nothing=_nothing(frame, whole),
         look_at="kernel_breakdown" if _on_devices(inputs, whole) else "operators",
     )
 
 
 def _on_devices(inputs: Inputs, whole: Whole | None) -> bool:
-    """Whether work of a device is recorded."""
+    """Whether work of a device is recorded, and not only captured."""
     if whole:
         return "host" not in whole.split
-    return any(inputs.trace.rank(rank).device_events for rank in inputs.trace.ranks_of(inputs.scope))
+    ranks = [inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope)]
+    return any(rank.device_events and rank.recording.kind != "graph capture" for rank in ranks)
 
 
 def without_little(
@@ -175,15 +181,16 @@ def without_little(
     return [rows[at] for at in kept], [*found, *(Part(ns, "rest", name) for name, ns in rest.items() if ns)]
 
 
-def _trust(trace: Trace, inputs: Inputs) -> str:
-    """What is withheld from the findings, and why; "" where nothing is."""
+def _trust(trace: Trace, inputs: Inputs, headline: str) -> str:
+    """What is withheld from the findings, and why, if the headline does not say it; "" where nothing is."""
     if trace.several_jobs:
         return trace.trust.text
     found = all_withheld(trace, inputs.scope)
     if not found:
         return ""
-    reason = next(iter(found.values())).detail
-    return f"Limited: {forbidden(found)} are withheld: {decapitalised(reason)}."
+    reason = decapitalised(next(iter(found.values())).detail)
+    why = "" if reason in headline else f": {reason}"
+    return f"Limited: {forbidden(found)} are withheld{why}."
 
 
 def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None) -> str:
@@ -220,7 +227,7 @@ def _headline(
 ) -> str:
     """Of a server its time per token, of other jobs what there is to save."""
     if whole is None:
-        return _without_bar(frame[~apart_from_work(frame)])
+        return sentence(frame[~apart_from_work(frame)]).removesuffix(".")
     rate = frame.loc[leading(frame), "headline"]
     if len(rate) and "host" not in whole.split:
         return str(rate.iloc[0])
@@ -243,18 +250,35 @@ def _of_whole(
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if unknown:
         most = unknown[0]
+        if "host" in whole.split and _works_most(frame) and 100.0 * most.ns < WARNING_PCT * whole.ns:
+            return f"{time}; {decapitalised(_working(frame))}"
         lost = f"is lost to {advice[most.finding].cause_words}"
-        if "host" in whole.split and _works_most(frame):
-            return f"{time}; {decapitalised(_working(frame))}. {duration(most.ns)} {lost}"
         return f"{time}; {duration(most.ns)} of it {lost}, saving not estimated"
     if len(told := _unknown(frame)):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
+    if idle := _idle_unknown(frame, whole):
+        return f"{time}; why the {whole.device} is idle for {percent(idle)} of it is unknown"
     return f"{time}; nothing to save stands out: {_does(frame, whole)}"
 
 
-def _unknown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Why it is unknown where the time goes, if it is."""
-    return frame[(frame["severity"] == OPEN) & (frame["role"] == "main")]
+def _unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:
+    """Why it is unknown where the time goes, or why devices are idle, if it is."""
+    return frame[(frame["severity"] == OPEN) & (frame["role"] == about)]
+
+
+def _idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
+    """The idle time whose causes are unknown, in % of the time; 0 where it is little, or they are known."""
+    pct = 100.0 * whole.split.get("idle", 0) / whole.ns if whole.ns else 0.0
+    return pct if pct >= NOTE_PCT and len(_unknown(frame, "idle")) else 0.0
+
+
+def _nothing(frame: pd.DataFrame, whole: Whole | None) -> str:
+    """Why there may be no finding."""
+    if whole is None or len(_unknown(frame)):
+        return "Nothing could be judged"
+    if _idle_unknown(frame, whole):
+        return f"Why the {whole.device} is idle is unknown"
+    return "Nothing to save stands out"
 
 
 def _does(frame: pd.DataFrame, whole: Whole) -> str:
@@ -278,11 +302,6 @@ def _working(frame: pd.DataFrame) -> str:
         return ""
     first = work.iloc[0]
     return f"{first['title']} takes {percent(first['share_pct'])} of it, and {first['headline']}"
-
-
-def _without_bar(frame: pd.DataFrame) -> str:
-    """Of a recording without device work, or of which nothing can be said."""
-    return sentence(frame).removesuffix(".")
 
 
 def _beside(
@@ -314,9 +333,10 @@ def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[A
             most = max(found, key=lambda part: part.ns)
             return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
-    if saved and any(rest.values()):
+    left = sum(rest.values())
+    if saved and 100.0 * left >= LEAST_PCT * whole.ns:
         main = max(rest, key=lambda name: rest[name])
-        share = percent(100.0 * rest[main] / sum(rest[name] for name in CLASSES))
+        share = percent(100.0 * rest[main] / left)
         said = _DOES[main].format(device=whole.device, pct=share)
         return f"Of the time that remains, {said.removesuffix(' of it')}."
     if "host" in whole.split:
@@ -352,8 +372,12 @@ def _clean(frame: pd.DataFrame) -> list[str]:
     return [BY_TOPIC[topic].name for topic in topics]
 
 
-def _check(row: pd.Series) -> Check:
-    return Check(_lack(row), str(row["suggestion"]))
+def _unjudged(frame: pd.DataFrame) -> list[Check]:
+    """What could not be judged; of a recording that cannot be judged at all, why."""
+    if len(missing := frame[frame["severity"] == OPEN]):
+        return [Check(capitalised(_lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
+    whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
+    return [Check(str(row["text"]).removesuffix("."), str(row["suggestion"])) for _, row in whole.iterrows()]
 
 
 def _lack(row: pd.Series) -> str:

@@ -38,6 +38,7 @@ INDUCTOR_FILE: Final = re.compile(r"(?:^|/)c[a-z2-7]{40,60}\.py\(\d+\): ")
 """Code that torch.compile wrote, in a file named by its hash."""
 _MODULE = re.compile(r"^nn\.Module: (.+?)(?:_\d+)?$")
 _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
+_NODE = "autograd::engine::evaluate_function: "
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, w
 
 
 def short_place(name: str, within: Iterable[str] = ()) -> str:
-    """A name as short as it stays telling: a Python frame without its folders, an object without address.
+    """A name as short as it stays telling: a Python frame without its folders, an object without address, a
+    node of autograd without who calls it.
 
     Code that torch.compile wrote is named by the module that it is of, the narrowest of the calls around it.
     """
@@ -160,7 +162,7 @@ def short_place(name: str, within: Iterable[str] = ()) -> str:
         module = next((found[1] for each in within if (found := _MODULE.match(each))), "")
         return f"compiled graph of {module}" if module else "compiled graph"
     frame = _FRAME.match(name)
-    return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name)
+    return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name.removeprefix(_NODE))
 
 
 def _by_thread(

@@ -27,6 +27,7 @@ export function Trend({ marks, chart, legend, width, selecting }: ChartProps<Tre
   const numbers = (name: string) => Array.from(marks.numbers(name));
   const [steps, mids, lows, highs] = [numbers("x"), numbers("mid"), numbers("low"), numbers("high")];
   const [mosts, ranks, outliers] = [numbers("most"), numbers("rank"), numbers("outlier")];
+  if (steps.length < 2) return null; // a sentence says as much
   const asides = marks.texts("aside");
   const reasons = [...new Set(asides)].filter(Boolean).join(", ");
   const all = [...lows, ...highs, ...mosts].filter((value) => value >= 0);

@@ -32,18 +32,18 @@ export function AdviceColumn(props: AdviceProps) {
 /** Where nothing is found, the largest kernels are what there is to look at; operators where no device recorded any. */
 function Nothing({ story, open }: AdviceProps) {
   const checked = story.clean.length;
-  const ofHost = story.parts.some(({ lost_as }) => lost_as === "host");
   return (
     <>
-      <h3>{checked || ofHost ? "Nothing to save stands out" : "Nothing could be judged"}</h3>
-      {story.trust && <p>{story.trust}</p>}
-      {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
-      {story.unknown.map(({ name, remedy }) => (
-        <p key={name}>
-          {name[0]?.toUpperCase()}
-          {name.slice(1)}. {remedy}
-        </p>
-      ))}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys */}
+      <section class="hta-advice-text" tabIndex={0} aria-label={story.nothing}>
+        <h3>{story.nothing}</h3>
+        {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
+        {story.unknown.map(({ name, remedy }) => (
+          <p key={name}>
+            <strong>{name}.</strong> {remedy}
+          </p>
+        ))}
+      </section>
       <div class="hta-advice-do">
         <Button onClick={() => open(story.look_at)}>
           {story.look_at === "operators" ? "Longest operators" : "Largest kernels"}

@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { duration, fromTo } from "../format";
+import { counted, duration, fromTo } from "../format";
 import { consume } from "../page";
 import { combined } from "../shared";
 import { type Advice, CLASS, glyph, isSaving, LEAST, type Part, type Story } from "./story";
@@ -41,7 +41,7 @@ export function Bar({ story, shown, toggle, noun = "Finding" }: BarProps) {
   const labelled = parts.flatMap((part, at) =>
     part.finding >= 0 && part.ns >= LEAST * whole ? [{ part, start: starts[at] as number }] : [],
   );
-  const small = parts.filter((part) => isSaving(part) && part.ns > 0 && part.ns < LEAST * whole).length;
+  const more = advice.length - labelled.length; // too little to have a part of the bar
   const saved = parts.filter(isSaving).reduce((sum, part) => sum + part.ns, 0) / whole;
   const [stop, setStop] = useState(0);
   const move = (event: KeyboardEvent, at: number) => {
@@ -104,10 +104,10 @@ export function Bar({ story, shown, toggle, noun = "Finding" }: BarProps) {
         <span style={{ width: `${100 * (1 - saved)}%` }} />
       </div>
       <div class="hta-under">
-        {story.saved && (
+        {(story.saved || more > 0) && (
           <span>
-            <Bold text={story.saved} />
-            {small > 0 && ` · +${small} small`}
+            {story.saved && <Bold text={story.saved} />}
+            {more > 0 && `${story.saved && " · "}${counted(more, `more ${noun.toLowerCase()}`)}`}
           </span>
         )}
         <span class="hta-legend-line">

@@ -69,7 +69,8 @@ export interface Story {
   unknown: { name: string; remedy: string }[];
   asides: string[];
   kinds: string[];
-  /** the panel to open where nothing is found */
+  /** where nothing is found: why, and the panel to open */
+  nothing: string;
   look_at: string;
 }
 

@@ -165,10 +165,19 @@ export function drawHeaders(
   context.restore();
 }
 
-/** A text without its middle where it is too long: lanes begin alike, and their numbers come last. */
+/** What a lane's name can do without where there is little room, the first first. */
+const SPARED: readonly [RegExp, string][] = [
+  [/\bthread (?=\d)/, ""],
+  [/(\d) stream /, "$1 · "],
+  [/ \([^)]*\)$/, ""],
+];
+
+/** A text as it fits, at last without its middle: lanes begin alike, and their numbers come last. */
 export function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
   const width = textWidth(context, text);
   if (width <= room) return text;
+  for (const [long, short] of SPARED)
+    if (long.test(text)) return shortened(context, text.replace(long, short), room);
   for (let left = Math.floor((text.length * (room - 7)) / width); ; left--) {
     const end = Math.max(1, left >> 1);
     const short = `${text.slice(0, Math.max(1, left - end))}…${text.slice(-end)}`;

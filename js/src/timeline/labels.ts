@@ -16,7 +16,7 @@ export function shortName(name: string): string {
   if (name.startsWith("<") || !/::|</.test(name)) return name;
   const short = name
     .replaceAll("(anonymous namespace)::", "")
-    .replace(/^(void|int|bool|float) /, "")
+    .replace(/^(void|int|bool|float|.*evaluate_function:) /, "")
     .replace(/[<(].*$/s, "");
   return short.split("::").at(-1) || name;
 }

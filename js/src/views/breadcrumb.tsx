@@ -4,7 +4,7 @@ import { computed, signal as makeSignal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef } from "preact/hooks";
 import { Button } from "../button";
-import { ALL, type Clause, clausesOf, type Selected } from "../clauses";
+import { ALL, type Clause, clausesOf, type Selected, selectedIn } from "../clauses";
 import { copyText } from "../export";
 import { bindHelp, openHelp } from "../help";
 import { bindUndo, requestStep } from "../history";
@@ -18,27 +18,17 @@ const COPIED_MS = 1500;
 
 export const breadcrumb: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
-  const selected = {
-    ranks: trait<Selected["ranks"]>(model, "ranks", signal),
-    iterations: trait<Selected["iterations"]>(model, "iterations", signal),
-    window: trait<Selected["window"]>(model, "window", signal),
-    streams: trait<Selected["streams"]>(model, "streams", signal),
-    names: trait<Selected["names"]>(model, "names", signal),
-    query: trait<Selected["query"]>(model, "query", signal),
-  };
+  const selected = selectedIn(model, signal);
   const canUndo = trait<boolean>(model, "can_undo", signal);
   const canRedo = trait<boolean>(model, "can_redo", signal);
   const code = trait<string>(model, "code", signal);
   const copied = makeSignal(false);
   const clauses = computed(() =>
-    clausesOf({
-      ranks: selected.ranks.value,
-      iterations: selected.iterations.value,
-      window: selected.window.value,
-      streams: selected.streams.value,
-      names: selected.names.value,
-      query: selected.query.value,
-    }),
+    clausesOf(
+      Object.fromEntries(
+        Object.entries(selected).map(([name, { value }]) => [name, value]),
+      ) as unknown as Selected,
+    ),
   );
   bindUndo(el, rpc, signal);
   bindHelp(el, signal);

@@ -21,6 +21,7 @@ import { adoptStyles, draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { Steps, stepsOf } from "../steps";
 import stepsCss from "../steps.css";
+import { Held } from "../story/body";
 import { DataTable } from "../table";
 
 /** What a chart of each type leaves out where there is no room. */
@@ -186,7 +187,9 @@ export const breakdown: View = ({ model, el, signal }) => {
         <StateNotice status={status} message={message} />
         {shown && (
           <>
-            <p>{sentence.value}</p>
+            <p>
+              <Held text={sentence.value} />
+            </p>
             <Drawing
               marks={marks.value}
               legend={legend.value}

@@ -5,7 +5,7 @@ import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
-import { ALL, type Selected } from "../clauses";
+import { ALL, type Selected, selectedIn } from "../clauses";
 import { fillingOf } from "../filling";
 import { Health, type HealthRow } from "../health";
 import { bindHelp, openHelp } from "../help";
@@ -72,14 +72,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const communication = trait<string[]>(model, "communication", signal);
   const rules = trait<string>(model, "rules", signal);
   const frozen = model.get("frozen") === true; // a report: no kernel computes anew
-  const selected = {
-    ranks: trait<Selected["ranks"]>(model, "ranks", signal),
-    iterations: trait<Selected["iterations"]>(model, "iterations", signal),
-    window: trait<Selected["window"]>(model, "window", signal),
-    streams: trait<Selected["streams"]>(model, "streams", signal),
-    names: trait<Selected["names"]>(model, "names", signal),
-    query: trait<Selected["query"]>(model, "query", signal),
-  };
+  const selected = selectedIn(model, signal);
   const focus = trait<[number, number] | null>(model, "focus", signal);
   const gap = trait<unknown>(model, "gap", signal);
   const { ranks, iterations, names } = selected;

@@ -1,7 +1,6 @@
 // IterationSelector: the time of every step as an upright bar.
 
 import { computed } from "@preact/signals";
-import { max } from "../charts/numbers";
 import { decode, type EncodedTable } from "../columns";
 import { duration } from "../format";
 import { trait, type View } from "../model";
@@ -18,6 +17,7 @@ interface Step {
 }
 
 const LABELS = 24; // more bars than this go without a number below
+const USUAL = 4; // steps that take so many times the median are off the scale, which the others share
 
 export const iterations: View = ({ model, el, signal }) => {
   const selected = trait<number[]>(model, "iterations", signal);
@@ -39,7 +39,13 @@ export const iterations: View = ({ model, el, signal }) => {
 
   function Iterations() {
     const all = [...steps.value.keys()];
-    const longest = max([...steps.value.values()].map((step) => step.slowest)) ?? 0;
+    const times = [...steps.value.values()].map((step) => step.slowest).sort((a, b) => a - b);
+    const longest = times.at(-1) ?? 0;
+    const limit = USUAL * (times[times.length >> 1] ?? 0);
+    const top = times.filter((time) => time <= limit).at(-1) ?? 0;
+    const timeOf = (iteration: number) => steps.value.get(iteration)?.slowest ?? 0;
+    const off = all.filter((iteration) => timeOf(iteration) > top);
+    const longer = `longer: ${off.map((one) => `${one} (${duration(timeOf(one))})`).join(", ")}`;
     const partial = [...steps.value.values()].some((step) => step.partial);
     return (
       <section class="hta-iterations">
@@ -47,6 +53,11 @@ export const iterations: View = ({ model, el, signal }) => {
           <h3>Iterations</h3>
           <PickerStatus count={all.length} selected={selected} />
           <BusyMark status={status} />
+          {off.length > 0 && (
+            <span class="hta-muted hta-cut" style="flex-shrink: 1e4" title={longer}>
+              {longer}
+            </span>
+          )}
           <span class="hta-grow" />
           {longest > 0 && (
             <span class="hta-muted">
@@ -60,12 +71,16 @@ export const iterations: View = ({ model, el, signal }) => {
         {all.length > 0 && (
           <Picker label="Iterations" className="hta-step-strip" {...{ all, selected, describe }}>
             {(iteration) => {
-              const step = steps.value.get(iteration);
-              const height = longest ? (100 * (step?.slowest ?? 0)) / longest : 0;
+              const share = top && timeOf(iteration) / top;
               return (
                 <>
                   <span class="hta-step-track">
-                    <span class="hta-step" data-partial={step?.partial} style={{ height: `${height}%` }} />
+                    <span
+                      class="hta-step"
+                      data-partial={steps.value.get(iteration)?.partial}
+                      data-off={share > 1 || undefined}
+                      style={{ height: `${100 * Math.min(1, share)}%` }}
+                    />
                   </span>
                   {all.length <= LABELS && <span class="hta-step-label">{iteration}</span>}
                 </>

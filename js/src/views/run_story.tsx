@@ -233,6 +233,7 @@ function asStory({ changes, longest_ns }: RunStory): Story {
     unknown: [],
     asides: [],
     kinds: [],
+    nothing: "",
     look_at: "",
   };
 }

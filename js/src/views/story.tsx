@@ -130,8 +130,10 @@ function Checks({ story, open }: { story: Story; open(): void }) {
     counted(advice.length, "finding"),
     ...(clean.length ? [`${counted(clean.length, "check")} clean`] : []),
     ...(unknown.length ? [`${unknown.length} ${unknown.length === 1 ? "needs" : "need"} more data`] : []),
-    ...(asides.length ? [counted(asides.length, "note")] : []),
-  ].join(" · ");
+    ...(asides.length ? [counted(asides.length, "remark")] : []),
+  ]
+    .map((part) => part.replaceAll(" ", "\xa0"))
+    .join(" · ");
   return (
     <div class="hta-checks">
       <Popover label={label} title="What was checked" pressed={false}>

@@ -307,6 +307,7 @@ describe("names", () => {
     expect(shortName("/usr/lib/torch/module.py(12): forward")).toBe("module.py(12): forward");
     expect(shortName("<built-in method to>")).toBe("<built-in method to>");
     expect(shortName("aten::mm")).toBe("mm");
+    expect(shortName("autograd::engine::evaluate_function: MmBackward0")).toBe("MmBackward0");
   });
 });
 
@@ -377,9 +378,12 @@ it("keeps the end of a lane's name, by which lanes that begin alike are told apa
   const context = { measureText: (text: string) => ({ width: 7 * text.length }) } as CanvasRenderingContext2D;
   const short = (text: string) => shortened(context, text, 77);
   expect(short("thread 7")).toBe("thread 7");
-  expect(short("GPU 0 stream 7")).toBe("GPU 0…eam 7");
-  expect(short("GPU 0 stream 40")).toBe("GPU 0…am 40");
-  expect(shortened(context, "thread 41000", 1)).toBe("t…0");
+  expect(short("GPU 0 stream 7")).toBe("GPU 0 · 7");
+  expect(short("GPU 0 stream 40 sync")).toBe("GPU 0… sync");
+  expect(short("thread 41000 (python3)")).toBe("41000");
+  expect(short("thread 4 (main)")).toBe("4 (main)");
+  expect(short("PyTorch Profiler")).toBe("PyTor…filer");
+  expect(shortened(context, "thread 41000", 1)).toBe("4…0");
   const uneven = {
     measureText: (text: string) => ({ width: 7 * text.length + 40 * text.split("0").length - 40 }),
   };
