@@ -15,6 +15,7 @@ from hta_widgets.analysis import marginal_savings, replayed_events, slowdown, wh
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
+from tests.verdicts.planted.late_ranks import LATE, MORE, SLOW, lengths, one
 from tests.verdicts.planted.rank_programs import (
     LAYER,
     MS,
@@ -27,7 +28,6 @@ from tests.verdicts.planted.rank_programs import (
     pipeline,
     work,
 )
-from tests.verdicts.planted.test_ranks import LATE, MORE, SLOW, lengths, one
 
 GEMM = LAYER[0][0]
 
