@@ -25,7 +25,7 @@ UNKIND = {
     "both": {"norm_of_replicas": True, "clip_is_a_kernel": True},
 }
 # one of each kind of these
-UNLIKE_WAYS = ["kind", "clocks off by seconds", "clocks drift", "both"]
+UNLIKE_WAYS = ["kind", "clocks drift", "both", "clocks off by seconds"]
 CULPRIT = {"AR": ("rank", "0", "same kernels slower"), "ST": ("stage", "3", "more work")}
 
 

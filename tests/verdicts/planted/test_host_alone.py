@@ -563,7 +563,9 @@ def test_a_cache_that_grows_by_joining_is_told(
         row = rows["growing_tensor"]
         assert (row["cost_ns"], row["share_pct"]) == (20 * MS, pytest.approx(66.7, abs=0.1))
         assert "static cache" in row["suggestion"]
-        assert story(trace).headline.endswith(". 20.0 ms is lost to copies of a tensor that grows")
+        assert story(trace, None, frame).headline.endswith(
+            ". 20.0 ms is lost to copies of a tensor that grows"
+        )
 
 
 def answers(program: Program, number: int) -> None:

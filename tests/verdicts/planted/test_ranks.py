@@ -219,10 +219,11 @@ def test_what_only_one_rank_does_once_is_no_usual_delay(tmp_path: Path) -> None:
     at = programs[0].index(Step(3)) + 1
     programs[0][at:at] = [operation for _ in range(20) for operation in (Idle(2 * MS), Copy(100 * US))]
     trace = Play(programs).open(tmp_path)
-    row = overview(trace).set_index("topic").loc["straggler"]
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["straggler"]
     assert row["rank"] == 0 and row["iteration"] == 3
     assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.1)
-    said = story(trace)
+    said = story(trace, None, frame)
     assert said.headline.endswith("the late rank 0 in iteration 3")
     left = {part.lost_as: part.ns for part in said.parts if part.form == "rest"}
     assert (
