@@ -13,6 +13,7 @@ from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.analysis.serving.servers import Batch, Server
 from tests.claims import test_communication, test_planted_kernels
 from tests.verdicts.planted import (
+    late_ranks,
     test_bimodal_steps,
     test_fsdp,
     test_host_alone,
@@ -22,8 +23,8 @@ from tests.verdicts.planted import (
     test_modes,
     test_one_rank,
     test_pauses,
+    test_pipelines,
     test_queue_full,
-    test_ranks,
     test_serving,
     test_shared_device,
     test_turns,
@@ -60,7 +61,7 @@ def _one_rank(name: str) -> Build:
 
 
 def _ranks(name: str) -> Build:
-    return lambda folder: test_ranks.CASES[name].play().open(folder)
+    return lambda folder: late_ranks.CASES[name].play().open(folder)
 
 
 def _leading(name: str) -> Build:
@@ -155,7 +156,7 @@ MADE: dict[str, Build] = {
     "host_waits": _lost(test_lost_device_events.waits),
     "host_launches": _lost(test_lost_device_events.launches),
     "host_set_up": _lost(test_lost_device_events.sets_up, 1),
-    "pipeline_bubble": test_communication.pipelined("1F1B"),
+    "pipeline_bubble": lambda folder: test_pipelines.CASES["1F1B"][0].open(folder),
     "late_collective": test_communication.late,
     "fsdp_prefetch": lambda folder: test_fsdp.DRAINED.open(folder),
     "tiny_collectives": test_communication.tiny,

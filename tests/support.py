@@ -1,15 +1,17 @@
 """Where the test data lies, and how much of it is asked, for every test module."""
 
 import os
-from collections.abc import Collection
+import weakref
+from collections.abc import Callable, Collection
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from hta_widgets import examples
+from hta_widgets import Trace, examples
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,6 +36,14 @@ def crossed(*axes: Collection[Any]) -> list[tuple[Any, ...]]:
 def tried(count: int) -> int:
     """How many random cases of a property are tried: by default a quarter of these."""
     return count if EVERY_CASE else -(-count // 4)
+
+
+def with_its_files(opened: Callable[[Path], Trace]) -> Trace:
+    """A trace that is opened from files in a folder, which are there as long as it is."""
+    folder = TemporaryDirectory()
+    trace = opened(Path(folder.name))
+    weakref.finalize(trace, folder.cleanup)
+    return trace
 
 
 def shared_trace(name: str) -> Path:

@@ -12,7 +12,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_stragglers import MS, arriving
-from tests.verdicts.planted.test_ranks import CASES
+from tests.verdicts.planted.late_ranks import CASES
 
 PARTS = ["computing_ns", "communicating_ns", "copying_ns", "idle_ns"]
 

@@ -47,10 +47,24 @@ FIRST_VIEW = 100_000
 SELECTION = 10_000
 
 
+class Once(distributed.Nanny):
+    """Starts its worker, but no other one when that has died: it would take seconds."""
+
+    started = False
+
+    async def instantiate(self) -> Any:
+        if self.started:
+            return self.status
+        self.started = True
+        return await super().instantiate()
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, worker_class=Once
+        ) as running,
         distributed.Client(running) as connected,
     ):
         yield connected
@@ -539,7 +553,7 @@ def dies(*_: Any) -> None:
 
 
 def test_workers_that_die_over_the_same_work_are_told(client: Any, tmp_path: Path) -> None:
-    client.cluster.scheduler.allowed_failures = 0  # a new worker takes seconds
+    client.cluster.scheduler.allowed_failures = 0
     trace = Trace.open(files_of(tmp_path, 1), client=client)
     with pytest.raises(ClusterError, match=r"workers died again and again.*more memory"):
         trace.each(dies)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope
@@ -25,12 +27,11 @@ from tests.verdicts.planted import (
     test_broadcasts,
     test_fsdp,
     test_late_collectives,
-    test_pipelines,
     test_sharing,
     test_tiny_collectives,
 )
 from tests.verdicts.planted.devices import H100, opened
-from tests.verdicts.planted.test_ranks import CASES
+from tests.verdicts.planted.late_ranks import CASES
 
 
 def case(name: str) -> Callable[[Path], Trace]:
@@ -65,10 +66,6 @@ def wrapped(folder: Path) -> Trace:
     return replace(test_fsdp.ONE_STREAM, names_units=False).open(folder)
 
 
-def pipelined(name: str) -> Callable[[Path], Trace]:
-    return lambda folder: test_pipelines.CASES[name][0].open(folder)
-
-
 def with_experts(folder: Path) -> Trace:
     return ParallelJob(data=4, expert=4, microbatches=2).open(folder)
 
@@ -81,40 +78,53 @@ PLANTED: dict[str, Callable[[Path], Trace]] = {
     "slowed_by_communication": slowed,
     "fsdp_prefetch": in_turn,
     "fsdp_prefetch of the wrapper": wrapped,
-    "pipeline_bubble": pipelined("1F1B"),
-    "pipeline_bubble of unequal stages": pipelined("two stages with more layers"),
     "exposed_communication with experts": with_experts,
 }
+# of which something else is asked
+OTHERS = {name: case(name) for name in ("two_ranks_with_a_slow_link", "pipeline_stage_that_copies")}
+Planted = Callable[[str], tuple[Trace, pd.DataFrame]]
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    """A program, and what is said of it."""
+
+    @cache
+    def of(name: str) -> tuple[Trace, pd.DataFrame]:
+        trace = (PLANTED | OTHERS)[name](tmp_path_factory.mktemp("planted"))
+        return trace, overview(trace)
+
+    return of
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
-def test_all_that_is_said_of_communication_is_true(name: str, tmp_path: Path) -> None:
+def test_all_that_is_said_of_communication_is_true(name: str, planted: Planted) -> None:
+    """Of pipelines it is asked where they are played: `tests/verdicts/planted/test_pipelines.py`."""
     topic = name.partition(" ")[0].rstrip(",")
-    trace = PLANTED[name](tmp_path)
-    frame = overview(trace)
+    trace, frame = planted(name)
     frame = frame[frame["topic"] == topic]
     assert len(frame) == 1
     assert [str(fault) for fault in faults_of(trace, frame)] == []
 
 
 @pytest.mark.parametrize(
-    ("judge", "trace", "all_of_it"),
+    ("judge", "name", "all_of_it"),
     [
-        (exposed_communication, with_experts, True),
-        (exposed_communication, case("two_ranks_with_a_slow_link"), True),
-        (fsdp_prefetch, in_turn, True),
-        (memory_copies, case("pipeline_stage_that_copies"), True),
-        (late_collective, late, False),
+        (exposed_communication, "exposed_communication with experts", True),
+        (exposed_communication, "two_ranks_with_a_slow_link", True),
+        (fsdp_prefetch, "fsdp_prefetch", True),
+        (memory_copies, "pipeline_stage_that_copies", True),
+        (late_collective, "late_collective", False),
     ],
 )
 def test_the_time_lost_is_as_long_as_it_costs_and_holds_what_is_shown(
     judge: Callable[[Inputs], Finding | None],
-    trace: Callable[[Path], Trace],
+    name: str,
     all_of_it: bool,
-    tmp_path: Path,
+    planted: Planted,
 ) -> None:
-    found = judge(Inputs(trace(tmp_path), Scope()))
+    found = judge(Inputs(planted(name)[0], Scope()))
     assert found is not None
     times = [time.length for time in found.lost.values()]
     assert sum(times) / len(times) == pytest.approx(found.cost_ns, rel=0.02)
@@ -124,8 +134,8 @@ def test_the_time_lost_is_as_long_as_it_costs_and_holds_what_is_shown(
     assert inside == shown[1] - shown[0] if all_of_it else inside > 0
 
 
-def test_what_is_shown_of_copies_is_a_copy_beside_nothing(tmp_path: Path) -> None:
-    trace = case("pipeline_stage_that_copies")(tmp_path)
+def test_what_is_shown_of_copies_is_a_copy_beside_nothing(planted: Planted) -> None:
+    trace, _ = planted("pipeline_stage_that_copies")
     found, job = memory_copies(Inputs(trace, Scope())), Job(trace)
     assert found is not None and found.evidence.span is not None and found.evidence.event_id is not None
     rank, span = job.ranks[found.evidence.event_rank or 0], found.evidence.span
@@ -133,17 +143,17 @@ def test_what_is_shown_of_copies_is_a_copy_beside_nothing(tmp_path: Path) -> Non
     assert length(overlap(copying_alone(rank), span)) == span[1] - span[0]
 
 
-def test_gathers_of_fsdp_are_a_part_of_exposed_communication(tmp_path: Path) -> None:
-    trace = in_turn(tmp_path)
-    frame, job = overview(trace).set_index("topic"), Job(trace)
+def test_gathers_of_fsdp_are_a_part_of_exposed_communication(planted: Planted) -> None:
+    trace, frame = planted("fsdp_prefetch")
+    frame, job = frame.set_index("topic"), Job(trace)
     row = frame.loc["fsdp_prefetch"]
     assert row["part_of"] == "exposed_communication" and frame.loc["exposed_communication", "part_of"] == ""
     rank, span = job.ranks[int(row["event_rank"])], (int(row["start_ns"]), int(row["end_ns"]))
     assert overlap(exposed(rank), span)
 
 
-def test_what_takes_the_same_time_as_another_finding_is_told_once_and_lost_never(tmp_path: Path) -> None:
+def test_what_takes_the_same_time_as_another_finding_is_told_once_and_lost_never(planted: Planted) -> None:
     """Two findings that lie in each other: one is a part, and none vanishes."""
-    frame = overview(broadcasts(tmp_path)).set_index("topic")
+    frame = planted("buffers_broadcast")[1].set_index("topic")
     parts = frame.loc[["buffers_broadcast", "exposed_communication"], "part_of"]
     assert sorted(parts) in (["", "buffers_broadcast"], ["", "exposed_communication"])

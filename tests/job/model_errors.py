@@ -16,8 +16,8 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from tests.job.conversion import MS, recorded
 from tests.job.labelled import answers
+from tests.verdicts.planted.late_ranks import SLOW, one
 from tests.verdicts.planted.rank_programs import Pace, Play, data_parallel, pipeline
-from tests.verdicts.planted.test_ranks import SLOW, one
 
 PAGE = Path(__file__).parents[2] / "docs" / "what_if.md"
 MARK = "<!-- written by tests/job/model_errors.py -->\n"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 
 from hta_widgets.trace.model import Trace
 from tests.job.schedules import SCHEDULES, Slot
+from tests.support import with_its_files
 from tests.verdicts.planted.rank_programs import (
     TRANSFER,
     US,
@@ -152,8 +153,22 @@ class ParallelJob:
             clocks_ns=self.clocks_ns,
         )
 
+    def __hash__(self) -> int:
+        return hash((self.size, self.schedule, self.microbatches, self.layers, self.steps))
+
     def open(self, folder: Path, without: tuple[int, ...] = ()) -> Trace:
         return self.play().open(folder, without)
+
+
+@lru_cache(maxsize=64)
+def played(job: ParallelJob, without: tuple[int, ...] = ()) -> tuple[Play, Trace]:
+    """A job and its recording, played and read once for all tests of a file."""
+    play = job.play()
+    return play, with_its_files(lambda folder: play.open(folder, without))
+
+
+def opened(job: ParallelJob, without: tuple[int, ...] = ()) -> Trace:
+    return played(job, without)[1]
 
 
 class _Rank:

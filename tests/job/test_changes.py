@@ -15,6 +15,7 @@ from hta_widgets.analysis import marginal_savings, replayed_events, slowdown, wh
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
+from tests.verdicts.planted.late_ranks import LATE, MORE, SLOW, lengths, one
 from tests.verdicts.planted.rank_programs import (
     LAYER,
     MS,
@@ -27,7 +28,6 @@ from tests.verdicts.planted.rank_programs import (
     pipeline,
     work,
 )
-from tests.verdicts.planted.test_ranks import LATE, MORE, SLOW, lengths, one
 
 GEMM = LAYER[0][0]
 
@@ -49,14 +49,14 @@ def one_kernel(times: float) -> dict[int, Program]:
     return data_parallel(paces)
 
 
-def played(programs: dict[int, Program]) -> float:
+def played(play: Play) -> float:
     """How long the steps of a job take by its files, ns: the mean from first computation to last end.
 
     A rank that waits for its first microbatch does so from its own last step on.
     """
     begins: dict[str, list[float]] = {}
     ends: dict[str, list[float]] = {}
-    for player in Play(programs)._players.values():
+    for player in play._players.values():
         events = [(*_span(event), event) for event in player.file.events]
         work = [
             (start, end, event["name"].startswith("nccl"))
@@ -113,8 +113,8 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def test_a_change_takes_as_long_as_the_job_played_with_it(name: str, tmp_path: Path) -> None:
     recorded, change, made = CHANGES[name]
     frame = what_if(Play(recorded).open(tmp_path), change)
-    assert time(frame, "before_ns") == pytest.approx(played(recorded), rel=0.01)
-    assert time(frame, "after_ns") == pytest.approx(played(made), rel=0.03)
+    assert time(frame, "before_ns") == pytest.approx(played(Play(recorded)), rel=0.01)
+    assert time(frame, "after_ns") == pytest.approx(played(Play(made)), rel=0.03)
     assert (frame["low_ns"] <= frame["after_ns"]).all() and (frame["after_ns"] <= frame["high_ns"]).all()
     parts = frame[["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]]
     assert (parts >= 0).all(axis=None)

@@ -10,7 +10,7 @@ import pytest
 from hta_widgets.analysis import slowdown
 from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.parallelism.coordinates import coordinates, listed_coordinates
-from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob
+from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob, opened
 from tests.job.test_recordings import culprits, job_row
 from tests.support import crossed
 from tests.verdicts.planted.rank_programs import Pace
@@ -31,18 +31,18 @@ ALONG = {"stage": "pipeline", "replica": "data", "tensor": "tensor", "context": 
 
 
 @pytest.mark.parametrize(("name", "described"), crossed(JOBS, [MEGATRON, MESH]))
-def test_described_groups_tell_every_place(name, described, tmp_path):
+def test_described_groups_tell_every_place(name, described):
     job = replace(JOBS[name], described=described)
-    found = coordinates(job.open(tmp_path))
+    found = coordinates(opened(job))
     for attribute, dimension in ALONG.items():
         truth = {rank: place[dimension] for rank, place in job.coordinates.items()}
         assert getattr(found, attribute) == truth
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_where_only_traffic_tells_places_are_right_or_unknown(name, tmp_path):
+def test_where_only_traffic_tells_places_are_right_or_unknown(name):
     job = replace(JOBS[name], described=UNDEFINED)
-    found = coordinates(job.open(tmp_path))
+    found = coordinates(opened(job))
     assert found is None or found.stage == {rank: at["pipeline"] for rank, at in job.coordinates.items()}
     assert found is None or found.replica == {rank: at["data"] for rank, at in job.coordinates.items()}
     assert (found is None) == (name not in ("pipeline", "hybrid", "context"))
@@ -55,13 +55,13 @@ def test_files_alone_tell_the_same_places(name, described, tmp_path):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_files_that_describe_no_group_tell_no_place(name, tmp_path):
-    assert listed_coordinates(replace(JOBS[name], described=UNDEFINED).open(tmp_path)) is None
+def test_files_that_describe_no_group_tell_no_place(name):
+    assert listed_coordinates(opened(replace(JOBS[name], described=UNDEFINED))) is None
 
 
-def test_places_of_chosen_ranks_are_those_in_the_job(tmp_path):
+def test_places_of_chosen_ranks_are_those_in_the_job():
     job = JOBS["three"]
-    found = coordinates(job.open(tmp_path), (3, 5, 6))
+    found = coordinates(opened(job), (3, 5, 6))
     assert found.stage == {rank: job.coordinates[rank]["pipeline"] for rank in (3, 5, 6)}
     assert found.tensor == {rank: job.coordinates[rank]["tensor"] for rank in (3, 5, 6)}
 

@@ -11,7 +11,7 @@ from hta_widgets.analysis import ANALYSES, expert_balance, parallelism
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.job.parallel_jobs import NS_PER_TOKEN, UNDEFINED, WIDTH, ParallelJob, balanced, towards
+from tests.job.parallel_jobs import NS_PER_TOKEN, UNDEFINED, WIDTH, ParallelJob, balanced, opened, towards
 from tests.verdicts.planted.rank_programs import US, Collective, Compute, Group, Pace, Play, Program, Step
 
 
@@ -31,9 +31,9 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_loads_are_those_that_were_simulated(name, tmp_path):
+def test_loads_are_those_that_were_simulated(name):
     job = JOBS[name]
-    frame = expert_balance(job.open(tmp_path))
+    frame = expert_balance(opened(job))
     layers = job.layers if isinstance(job.layers, int) else 1
     each = 2 * job.microbatches * layers  # forward and backward
     assert len(frame) == each * job.steps * job.size
@@ -67,8 +67,8 @@ SAYS = {
 
 
 @pytest.mark.parametrize("name", SAYS)
-def test_the_sentence(name, tmp_path):
-    frame = expert_balance(JOBS[name].open(tmp_path))
+def test_the_sentence(name):
+    frame = expert_balance(opened(JOBS[name]))
     told = ANALYSES["expert_balance"].sentence(frame)
     assert all(words in told for words in SAYS[name]), told
 
@@ -115,8 +115,8 @@ def test_steps_in_which_ranks_exchange_unequally_often_are_left_out(tmp_path):
         expert_balance(play.open(tmp_path / "none"))
 
 
-def test_ranks_and_iterations_of_the_scope(tmp_path):
-    trace = JOBS["even"].open(tmp_path)
+def test_ranks_and_iterations_of_the_scope():
+    trace = opened(JOBS["even"])
     whole = expert_balance(trace)
     part = expert_balance(trace, Scope(ranks=(2,), iterations=(1,)))
     chosen = whole["rank"].eq(2) & whole["iteration"].eq(1)

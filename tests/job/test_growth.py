@@ -16,9 +16,9 @@ from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = (128, 1024) if EVERY_CASE else (16, 32)
+FEW, MANY = (128, 1024) if EVERY_CASE else (8, 16)
 # n squared is an exponent of 2, and calls are counted, so that there is no noise
-EXPONENT = 1.1
+EXPONENT = 1.1 if EVERY_CASE else 1.05
 # asked of a window, too: all, or one of each package
 ONE_OF_EACH = {entry.function.__module__.rpartition(".")[0]: kind for kind, entry in ANALYSES.items()}
 OF_WINDOWS = {*(ANALYSES if EVERY_CASE else ONE_OF_EACH.values())}

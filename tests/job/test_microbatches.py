@@ -11,7 +11,7 @@ from hta_widgets import edits
 from hta_widgets.analysis import what_if
 from hta_widgets.errors import MissingDataError
 from tests.job.parallel_jobs import ParallelJob
-from tests.job.test_changes import time
+from tests.job.test_changes import played, time
 from tests.support import crossed
 from tests.verdicts.planted.rank_programs import MS, Pace
 
@@ -34,11 +34,6 @@ def folder_of(path: Path) -> Path:
     return path
 
 
-def played(job: ParallelJob, folder: Path) -> float:
-    """How long a step of the job takes, ns."""
-    return time(what_if(job.open(folder_of(folder)), edits.faster_links(1.0)), "before_ns")
-
-
 @pytest.mark.parametrize(("name", "change"), crossed(JOBS, [(4, True), (12, True), (12, False), (4, False)]))
 def test_another_number_of_microbatches(name, change, tmp_path):
     """Of the same size, or of the same batch: each computes for a part of the time then."""
@@ -47,7 +42,7 @@ def test_another_number_of_microbatches(name, change, tmp_path):
     pace = Pace() if same_size else Pace(job.microbatches / count)
     changed = replace(job, microbatches=count, paces=dict.fromkeys(range(job.size), pace))
     frame = what_if(trace, edits.microbatches(count, same_size=same_size))
-    assert time(frame, "after_ns") == pytest.approx(played(changed, tmp_path / "changed"), rel=0.002)
+    assert time(frame, "after_ns") == pytest.approx(played(changed.play()), rel=0.002)
     assert (frame["low_ns"] <= frame["after_ns"]).all()
     assert (frame["after_ns"] <= frame["high_ns"]).all()
     assert (frame[PARTS].sum(axis=1) == frame["after_ns"]).all()

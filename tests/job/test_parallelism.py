@@ -10,7 +10,7 @@ from hta_widgets.analysis.parallelism.dimensions import EXPERT, PIPELINE, descri
 from hta_widgets.analysis.parallelism.grid import groups_of_experts, may_have_pipeline, purposes
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
-from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob, towards
+from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob, opened, towards
 from tests.support import shared_trace
 
 JOBS = {
@@ -50,9 +50,9 @@ def told(trace: Trace) -> set[tuple[int, str, str, int, int]]:
 @pytest.mark.parametrize(
     "job", [*JOBS.values(), *BY_TRAFFIC.values()], ids=[*JOBS, *(f"{n}, plain" for n in BY_TRAFFIC)]
 )
-def test_pipelines_and_experts_are_told_early(job, tmp_path):
+def test_pipelines_and_experts_are_told_early(job):
     """Never no where there is such a group, and no of jobs that only add up gradients."""
-    trace = job.open(tmp_path)
+    trace = opened(job)
     told = purposes(trace, Scope())
     experts = {each.group.members for each in told if EXPERT in each.dimension.split(" and ")}
     assert {group.members for group in groups_of_experts(trace)} == experts
@@ -63,20 +63,20 @@ def test_pipelines_and_experts_are_told_early(job, tmp_path):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_described_groups(name, tmp_path):
-    assert told(JOBS[name].open(tmp_path)) == truth(JOBS[name])
+def test_described_groups(name):
+    assert told(opened(JOBS[name])) == truth(JOBS[name])
 
 
 @pytest.mark.parametrize("name", BY_TRAFFIC)
-def test_groups_that_only_their_traffic_tells(name, tmp_path):
-    trace = BY_TRAFFIC[name].open(tmp_path)
+def test_groups_that_only_their_traffic_tells(name):
+    trace = opened(BY_TRAFFIC[name])
     assert told(trace) == truth(BY_TRAFFIC[name])
     assert set(parallelism(trace)["known_by"]) == {"traffic"}
 
 
-def test_stages_are_in_the_order_of_the_microbatches(tmp_path):
+def test_stages_are_in_the_order_of_the_microbatches():
     """Whatever the order of their numbers, the first stage begins with a send."""
-    frame = parallelism(BY_TRAFFIC["pipeline"].open(tmp_path))
+    frame = parallelism(opened(BY_TRAFFIC["pipeline"]))
     assert frame["coordinate"].tolist() == [0, 1, 2, 3]
 
 
@@ -119,8 +119,8 @@ def test_a_rank_that_was_not_recorded_keeps_its_place(tmp_path):
     assert frame[["rank", "coordinate"]].values.tolist() == [[1, 1], [3, 3]]
 
 
-def test_ranks_of_the_scope(tmp_path):
-    trace = JOBS["all"].open(tmp_path)
+def test_ranks_of_the_scope():
+    trace = opened(JOBS["all"])
     whole = parallelism(trace)
     part = parallelism(trace, Scope(ranks=(3,)))
     assert part.equals(whole[whole["rank"] == 3].reset_index(drop=True))
@@ -180,8 +180,8 @@ def test_one_rank_has_no_group():
     assert ANALYSES["parallelism"].sentence(frame).startswith("No process group")
 
 
-def test_the_sentence(tmp_path):
-    frame = parallelism(JOBS["hybrid"].open(tmp_path))
+def test_the_sentence():
+    frame = parallelism(opened(JOBS["hybrid"]))
     assert ANALYSES["parallelism"].sentence(frame) == (
         "Ranks per group along each dimension: data (replicate) 2, data (shard) 2 (4 recorded ranks)."
     )

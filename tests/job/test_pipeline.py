@@ -17,8 +17,9 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import RankFile
-from tests.job.parallel_jobs import UNDEFINED, ParallelJob
+from tests.job.parallel_jobs import UNDEFINED, ParallelJob, opened, played
 from tests.job.schedules import SCHEDULES, Slot, dualpipe, one_f_one_b
+from tests.support import crossed
 from tests.verdicts.planted.rank_programs import US, Pace, Play
 
 NAMES = {"zero bubble": "zero bubble (ZB-H1)"}
@@ -92,10 +93,10 @@ def bubbles(slots: list[tuple[str, int, int]], begin: int, end: int) -> tuple[in
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_schedule_and_parts_are_those_that_were_simulated(name, tmp_path):
+def test_schedule_and_parts_are_those_that_were_simulated(name):
     job = JOBS[name]
-    play = job.play()
-    frame = pipeline(play.open(tmp_path))
+    play, trace = played(job)
+    frame = pipeline(trace)
     assert set(frame["schedule"]) == {NAMES.get(job.schedule, job.schedule)}
     assert set(frame["microbatches"]) == {job.microbatches}
     assert set(frame["chunks"]) == {job.chunks}
@@ -122,10 +123,10 @@ def test_schedule_and_parts_are_those_that_were_simulated(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in JOBS if name not in UNEQUAL])
-def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name, tmp_path):
+def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name):
     """An independent run of the schedule with passes of one length, without transfers, has that bubble."""
     job = JOBS[name]
-    frame = pipeline(job.open(tmp_path))
+    frame = pipeline(opened(job))
     orders = orders_of(job)
     took = {"F": 1.0, "B": 2.0, "I": 1.0, "W": 1.0}
     equal = scheduled(
@@ -138,8 +139,12 @@ def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name, tmp_path):
     assert "Equal stages" not in ANALYSES["pipeline"].sentence(frame)
 
 
-@pytest.mark.parametrize("stage", range(4))
-@pytest.mark.parametrize("schedule", ["GPipe", "1F1B", "interleaved 1F1B", "zero bubble"])
+SCHEDULED = ["GPipe", "1F1B", "interleaved 1F1B", "zero bubble"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "stage"), dict.fromkeys([*crossed(SCHEDULED, range(4)), *crossed(SCHEDULED, (3, 2, 1, 0))])
+)
 def test_unequal_stages(schedule, stage, tmp_path):
     chunks = 2 if schedule == "interleaved 1F1B" else 1
     job = ParallelJob(
@@ -227,8 +232,8 @@ def test_one_microbatch_tells_no_schedule(tmp_path):
     assert frame["evidence"].str.contains("single microbatch").all()
 
 
-def test_ranks_and_iterations_of_the_scope(tmp_path):
-    trace = JOBS["1F1B"].open(tmp_path)
+def test_ranks_and_iterations_of_the_scope():
+    trace = opened(JOBS["1F1B"])
     whole = pipeline(trace)
     part = pipeline(trace, Scope(ranks=(2,), iterations=(1,)))
     pd.testing.assert_frame_equal(part, whole.iloc[[6]].reset_index(drop=True))

@@ -15,8 +15,8 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from tests.job.many_ranks import LAYERS, STEPS, write_job
 from tests.job.parallel_jobs import ParallelJob
+from tests.verdicts.planted.late_ranks import CASES, replicas
 from tests.verdicts.planted.rank_programs import Play
-from tests.verdicts.planted.test_ranks import CASES, replicas
 
 SLOW = 5
 PARTS = ["compute_ns", "waiting_ns", "transferring_ns", "copying_ns", "idle_ns"]

@@ -24,6 +24,8 @@ UNKIND = {
     "clip as a plain kernel": {"clip_is_a_kernel": True},
     "both": {"norm_of_replicas": True, "clip_is_a_kernel": True},
 }
+# one of each kind of these
+UNLIKE_WAYS = ["kind", "clocks drift", "both", "clocks off by seconds"]
 CULPRIT = {"AR": ("rank", "0", "same kernels slower"), "ST": ("stage", "3", "more work")}
 
 
@@ -42,7 +44,7 @@ def culprits(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
     return list(zip(named["scope"], named["key"], named["cause"], strict=True))
 
 
-@pytest.mark.parametrize(("variant", "name"), crossed(UNKIND, CULPRIT))
+@pytest.mark.parametrize(("variant", "name"), crossed(UNKIND if EVERY_CASE else UNLIKE_WAYS, CULPRIT))
 def test_slowdown_and_culprit(variant, name):
     frame = answer(name, variant)
     job, truth = job_row(frame), answers(name, STEPS)["S"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import job as job_of
 from tests.job.fsdp_jobs import COMPUTE_STREAM, COPY_IN, GATHER, US, FsdpJob, Played
+from tests.support import crossed, with_its_files
 
 AHEAD = FsdpJob(backward_ahead=0, steps=4)
 DRAINED = replace(AHEAD, waits=True)
@@ -65,21 +68,26 @@ def length(played: Played) -> int:
     return played.program.now
 
 
-def error(job: FsdpJob, units: int, folder: Path) -> float:
+@cache
+def recorded(job: FsdpJob) -> Trace:
+    return with_its_files(job.open)
+
+
+def error(job: FsdpJob, units: int) -> float:
     """By which share of the time that the job takes with that prefetch the replay is off."""
-    recorded, made = job.play(), with_prefetch(job, units).play()
-    whole = what_if(recorded.open(folder), edits.prefetch(units)).iloc[0]
+    made = with_prefetch(job, units).play()
+    whole = what_if(recorded(job), edits.prefetch(units)).iloc[0]
     saved = int(whole["before_ns"] - whole["after_ns"])
-    return (length(recorded) - saved) / length(made) - 1
+    return (length(job.play()) - saved) / length(made) - 1
 
 
 @pytest.mark.parametrize("units", [1, 2, 3])
 @pytest.mark.parametrize("name", FREE_HOST)
-def test_every_kernel_starts_when_it_does_with_that_prefetch(name: str, units: int, tmp_path: Path):
+def test_every_kernel_starts_when_it_does_with_that_prefetch(name: str, units: int):
     """By name, each n-th kernel of the replay against the n-th that was played, to the host's call or two."""
     job = FREE_HOST[name]
     made = with_prefetch(job, units).play()
-    frame = replayed_events(job.open(tmp_path), edits.prefetch(units))
+    frame = replayed_events(recorded(job), edits.prefetch(units))
     played: dict[str, list[int]] = {}
     for event in made.events:
         if event["cat"] == "kernel":
@@ -91,7 +99,7 @@ def test_every_kernel_starts_when_it_does_with_that_prefetch(name: str, units: i
         assert len(found) == len(starts)
         worst = max(abs(a - b + first) for a, b in zip(found, sorted(starts), strict=True))
         assert worst <= 4 * units * US, kernel
-    assert abs(error(job, units, tmp_path)) < 2e-4
+    assert abs(error(job, units)) < 2e-4
 
 
 def starts_ns(event: dict[str, object]) -> int:
@@ -100,15 +108,15 @@ def starts_ns(event: dict[str, object]) -> int:
 
 @pytest.mark.parametrize("units", [1, 2, 3])
 @pytest.mark.parametrize("name", WAITING_HOST)
-def test_where_the_host_waits_it_takes_as_long(name: str, units: int, tmp_path: Path):
+def test_where_the_host_waits_it_takes_as_long(name: str, units: int):
     """What the host spends on calls is not moved with them: a few us in each turn."""
-    assert abs(error(WAITING_HOST[name], units, tmp_path)) < 0.005
+    assert abs(error(WAITING_HOST[name], units)) < 0.005
 
 
 @pytest.mark.parametrize("name", [*FREE_HOST, *WAITING_HOST])
 def test_each_step_takes_as_long(name: str, tmp_path: Path):
     job = (FREE_HOST | WAITING_HOST)[name]
-    foreseen = what_if(job.open(tmp_path), edits.prefetch(2)).set_index("iteration")
+    foreseen = what_if(recorded(job), edits.prefetch(2)).set_index("iteration")
     made = with_prefetch(job, 2).open(tmp_path)
     played = what_if(made, []).set_index("iteration")
     on_device = made.rank(0).iterations.set_index("iteration")
@@ -122,14 +130,20 @@ def test_each_step_takes_as_long(name: str, tmp_path: Path):
         assert foreseen.loc[step, "after_ns"] == pytest.approx(took, rel=0.005)
 
 
-@pytest.mark.parametrize("name", [*FREE_HOST, *WAITING_HOST])
-@pytest.mark.parametrize("share", [(0.0, 1.0), (0.37, 1.0), (0.0, 0.6)])
+JOBS = FREE_HOST | WAITING_HOST
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [*product(JOBS, [(0.0, 1.0)]), *crossed(JOBS, [(0.37, 1.0), (0.0, 0.6)])]
+)
 def test_causes_come_first_in_the_order_of_the_replay(name: str, share: tuple[float, float], tmp_path: Path):
     """Also in recordings that begin or end within a step; and without the new order it is the recording."""
-    events = (FREE_HOST | WAITING_HOST)[name].play().events
-    times = sorted(starts_ns(event) for event in events)
-    low, high = (times[int(part * (len(times) - 1))] for part in share)
-    trace = job_of(tmp_path, [event for event in events if low <= starts_ns(event) <= high])
+    trace = recorded(JOBS[name])
+    if share != (0.0, 1.0):
+        events = JOBS[name].play().events
+        times = sorted(starts_ns(event) for event in events)
+        low, high = (times[int(part * (len(times) - 1))] for part in share)
+        trace = job_of(tmp_path, [event for event in events if low <= starts_ns(event) <= high])
     graph = graph_of(trace.rank(0))
     assert graph is not None
     plan = Plan(graph, trace.rank(0))
@@ -142,9 +156,9 @@ def test_causes_come_first_in_the_order_of_the_replay(name: str, share: tuple[fl
     assert as_recorded.tolist() == graph.time.tolist()
 
 
-def test_what_fills_a_buffer_comes_before_its_all_gather(tmp_path: Path):
+def test_what_fills_a_buffer_comes_before_its_all_gather():
     job = replace(DRAINED, copy_in_ns=50 * US)
-    frame = replayed_events(job.open(tmp_path), edits.prefetch(2))
+    frame = replayed_events(recorded(job), edits.prefetch(2))
     copies, gathers = (
         frame[frame["name"] == name].sort_values("start_ns").reset_index(drop=True)
         for name in (COPY_IN, GATHER)
@@ -154,13 +168,13 @@ def test_what_fills_a_buffer_comes_before_its_all_gather(tmp_path: Path):
     assert (copies["replayed_start_ns"] < copies["start_ns"]).sum() > 4 * 4
 
 
-def test_what_nothing_can_hide_saves_nothing(tmp_path: Path):
-    frame = what_if(FREE_HOST["slow link"].open(tmp_path), edits.prefetch(2))
+def test_what_nothing_can_hide_saves_nothing():
+    frame = what_if(recorded(FREE_HOST["slow link"]), edits.prefetch(2))
     assert (frame["after_ns"] == frame["before_ns"]).all()
 
 
-def test_only_one_of_the_passes(tmp_path: Path):
-    trace = DRAINED.open(tmp_path)
+def test_only_one_of_the_passes():
+    trace = recorded(DRAINED)
     parts = []
     for phase in ("forward", "backward"):
         ahead = {f"{phase}_ahead": 1} | ({"first_ahead": (0,)} if phase == "forward" else {})
@@ -172,25 +186,25 @@ def test_only_one_of_the_passes(tmp_path: Path):
     assert sum(parts) == pytest.approx(both["before_ns"] - both["after_ns"], rel=0.005)
 
 
-def test_with_other_changes_in_any_order(tmp_path: Path):
-    trace = DRAINED.open(tmp_path)
+def test_with_other_changes_in_any_order():
+    trace = recorded(DRAINED)
     changes = [edits.prefetch(2), edits.kernels(2.0), edits.syncs(call="*"), edits.communication(0.5)]
     there, back = what_if(trace, changes), what_if(trace, changes[::-1])
     assert there.equals(back)
     assert (there["after_ns"] < what_if(trace, changes[1:])["after_ns"]).all()
 
 
-def test_the_path_is_that_of_the_replay(tmp_path: Path):
+def test_the_path_is_that_of_the_replay():
     """It leads from the first point to the last without a hole, also through waits for what moved."""
-    trace = replace(DRAINED, gather_ns=600 * US).open(tmp_path)
+    trace = recorded(replace(DRAINED, gather_ns=600 * US))
     path, whole = replayed_path(trace, edits.prefetch(2)), what_if(trace, edits.prefetch(2)).iloc[0]
     assert path["dur_ns"].sum() == whole["after_ns"]
     assert (path["start_ns"].to_numpy()[1:] == path["end_ns"].to_numpy()[:-1]).all()
 
 
-def test_it_may_not_be_had(tmp_path: Path):
+def test_it_may_not_be_had():
     """The memory may not be there: the range reaches to what was recorded."""
-    frame = what_if(DRAINED.open(tmp_path), edits.prefetch(1))
+    frame = what_if(recorded(DRAINED), edits.prefetch(1))
     assert (frame["high_ns"] == frame["before_ns"]).all() and (frame["low_ns"] < frame["high_ns"]).all()
 
 
@@ -222,14 +236,14 @@ def test_refused(play: Callable[[], Played], why: str, tmp_path: Path):
     assert why in refused(play().open(tmp_path))
 
 
-def test_further_ahead_than_it_was(tmp_path: Path):
+def test_further_ahead_than_it_was():
     """Near miss of the refusal: one unit ahead already, and two are asked for."""
     job = with_prefetch(DRAINED, 1)
-    assert abs(error(job, 2, tmp_path)) < 0.005
+    assert abs(error(job, 2)) < 0.005
 
 
-def test_moved_once(tmp_path: Path):
-    trace = DRAINED.open(tmp_path)
+def test_moved_once():
+    trace = recorded(DRAINED)
     for other in (edits.own_stream("nccl*"), edits.prefetch(2)):
         for both in ([edits.prefetch(), other], [other, edits.prefetch()]):
             with pytest.raises(ValueError, match="leave one of these edits out"):

@@ -3,6 +3,7 @@
 import bisect
 import gzip
 import json
+from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from pathlib import Path
@@ -26,8 +27,8 @@ def plain_times(path: Path) -> list[tuple[int, int]]:
     spans = []
     for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
         if event.get("ph") == "X":
-            start = Fraction(str(event["ts"])) * 1000
-            spans.append((int(start), int(start + Fraction(str(event["dur"])) * 1000)))
+            start = Decimal(str(event["ts"])) * 1000
+            spans.append((int(start), int(start + Decimal(str(event["dur"])) * 1000)))
     return sorted(spans)
 
 

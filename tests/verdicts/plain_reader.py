@@ -48,7 +48,7 @@ class Event:
     def window(self) -> Window:
         return self.start, self.end
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """``copying``, ``communicating`` or ``computing``; empty for what no device does."""
         if self.category in COPIES or (self.category in KERNELS and self.name == MTIA_COPY):

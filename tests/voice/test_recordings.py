@@ -33,10 +33,8 @@ ALLOWED = {
     for place, limits in group["places"].items()
     for limit in limits
 }
-# small cases that are like each other say the same
-NAMES = [
-    name for name in (*EXAMPLES, *SHARED) if EVERY_CASE or name in UNLIKE or not name.startswith("cases/")
-]
+# by default one of each kind, and those of which something is stated that is stated of no other
+NAMES = [*EXAMPLES, *SHARED] if EVERY_CASE else UNLIKE
 # whose panels are read, too
 PANELS = {*EXAMPLES} if EVERY_CASE else {*EXAMPLES} & {*ONE_OF_EACH}
 needed: set[tuple[str, str]] = set()

@@ -217,9 +217,13 @@ def test_kernels_that_swap_their_names_never_mislead(layer: list[str]) -> None:
         assert wrong <= 0.01 * sum(time), (first, second)
 
 
-@pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("kind", ["all", "some", "mixed up"])
-def test_names_changed_at_random_never_mislead(seed: int, kind: str) -> None:
+def test_names_changed_at_random_never_mislead(kind: str) -> None:
+    for seed in range(60):
+        do_not_mislead(seed, kind)
+
+
+def do_not_mislead(seed: int, kind: str) -> None:
     """Nothing is said, or at most 1 % of the time is wrong."""
     draw, truth = random.Random(seed), model(*[DENSE, EXPERTS][seed % 2 :][:1] * 12)
     names = dict(NAMES)
@@ -234,7 +238,7 @@ def test_names_changed_at_random_never_mislead(seed: int, kind: str) -> None:
     found, refused = read(truth, names)
     time = {role: TIME.get(role, 3) for role in truth}
     wrong = sum(time[right] for right, said in zip(truth, found, strict=False) if right != said)
-    assert refused or wrong <= 0.01 * sum(time[role] for role in truth)
+    assert refused or wrong <= 0.01 * sum(time[role] for role in truth), seed
 
 
 def renamed(names: list[str], kind: str, draw: random.Random) -> list[str]:

@@ -24,7 +24,7 @@ def pipeline_stages(job: Job, stated: Stated) -> str:
 
 @check("schedule")
 def schedule(job: Job, stated: Stated) -> str:
-    known = {"GPipe", "1F1B", "interleaved 1F1B", "ZB-H1"}
+    known = {"GPipe", "1F1B", "interleaved 1F1B", "zero bubble (ZB-H1)"}
     return "" if set(stated.value) <= known else f"{stated.value} are no schedules"
 
 

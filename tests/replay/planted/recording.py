@@ -51,9 +51,9 @@ class Recording:
     late_ns: int = 0
     first_step: int = 0
 
-    @cached_property
+    @property
     def run(self) -> Run:
-        return run(self.program)
+        return _run(self.program)
 
     @cached_property
     def since_ns(self) -> int:
@@ -86,6 +86,11 @@ class Recording:
             changed.occupation((begin, changed.last.ns)),
             {step: end - start for step, (start, end) in steps.items() if step >= self.first_step},
         )
+
+
+@lru_cache(maxsize=16)
+def _run(program: Program) -> Run:
+    return run(program)
 
 
 # Recordings of one program differ in what the profiler saw of it, not in what a change of it does.

@@ -39,6 +39,7 @@ def _program(job: str) -> Program:
     return JOBS[job]()
 
 
+@cache
 def recording(name: str) -> Recording:
     """The recording of this name."""
     job, options = _RECORDINGS[name]

@@ -1,4 +1,7 @@
-"""The proof of the replay: what it says of a recording under a change is what the changed program does."""
+"""The proof of the replay: what it says of a recording under a change is what the changed program does.
+
+And that recordings show what the simulation knows: simulating and reading them takes most of the time.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ import pytest
 
 from hta_widgets import Trace, analysis
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.scope import Scope
 from tests.replay.planted.cases import CASES
 from tests.replay.planted.jobs import JOBS
+from tests.replay.planted.program import Program
 from tests.replay.planted.recording import Truth
 from tests.replay.planted.recordings import NAMES, recording
 from tests.support import EVERY_CASE
@@ -55,6 +60,71 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
     return open_one
 
 
+def unchanged(program: Program) -> Program:
+    return program
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recording_shows_the_steps_as_they_were(name: str, opened: Opened) -> None:
+    made, trace = recording(name), opened(name)
+    assert not (trace.health["severity"] == "error").any()
+    iterations = trace.rank(0).iterations
+    truth = made.truth(unchanged, iterations["clock"].iloc[0])
+    lengths = (iterations["end_ns"] - iterations["start_ns"]).tolist()
+    assert dict(zip(iterations["iteration"].tolist(), lengths, strict=True)) == truth.steps_ns
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_device_spends_its_time_as_it_was_spent(job: str, opened: Opened) -> None:
+    made = recording(job)
+    (row,) = analysis.temporal_breakdown(opened(job)).to_dict("records")
+    work = made.run.work
+    truth = made.run.occupation((min(done.begin for done in work), max(done.end for done in work)))
+    names = (
+        "window",
+        "compute",
+        "exposed_communication",
+        "exposed_memory",
+        "idle",
+        "communication",
+        "memory",
+    )
+    assert {name: row[f"{name}_ns"] for name in names} == {
+        name: getattr(truth, f"{name}_ns") for name in names
+    }
+
+
+SPENT = {"operator": "host", "host": "host", "launch_delay": "host", "sync": "host", "dependency": "gap"}
+CLASSES = {
+    "compute": "compute",
+    "communication": "communication",
+    "memory_copy": "copy",
+    "memory_set": "fill",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith("from step 2")])
+def test_the_critical_path_is_that_of_the_machine(name: str, opened: Opened) -> None:
+    """Within 0.5 % of the extent, by what the machine spent it on, whether or not waits were recorded.
+
+    What a call does after it waited is not told from its return, nor a launch's own time from its latency.
+    """
+    made, trace = recording(name), opened(name)
+    extent = made.run.extent_ns
+    begin = trace.rank(0).extent[0]
+    frame = analysis.critical_path(trace, Scope(window_ns=(begin, begin + extent)))
+    found: Counter[str] = Counter()
+    for kind, event_class, ns in zip(frame["kind"], frame["event_class"], frame["dur_ns"], strict=True):
+        found[CLASSES[event_class] if kind == "kernel" else SPENT.get(kind, "gap")] += ns
+    truth: Counter[str] = Counter()
+    for spent_on, ns in made.run.path().items():
+        truth["host" if spent_on in ("launch", "return") else spent_on] += ns
+    assert sum(truth.values()) == sum(found.values()) == extent
+    assert {kind: found[kind] / extent for kind in truth | found} == pytest.approx(
+        {kind: truth[kind] / extent for kind in truth | found}, abs=0.005
+    )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recording_that_nothing_changes_stays_as_it_was(name: str, opened: Opened) -> None:
     trace = opened(name)
@@ -68,7 +138,7 @@ def test_a_recording_that_nothing_changes_stays_as_it_was(name: str, opened: Ope
     frame = analysis.what_if(trace, [])
     for column in ("low_ns", "after_ns", "high_ns"):
         assert frame[column].tolist() == frame["before_ns"].tolist()
-    truth = recording(name).truth(lambda program: program, frame["clock"].iloc[-1])
+    truth = recording(name).truth(unchanged, frame["clock"].iloc[-1])
     steps = _steps(frame, "before_ns")
     assert len(steps) > 2
     assert steps == {step: truth.steps_ns[step] for step in steps}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 
+import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.story import Story, story
+from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import event
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US
@@ -77,6 +79,11 @@ def offloaded_activations(own_stream: bool = True) -> Hosts:
                 program.launch(300 * US, "dgrad", at=program.free[back])
             program.synchronise()
     return hosts
+
+
+def offloaded_in_turn() -> Hosts:
+    """The same on the stream of the kernels."""
+    return offloaded_activations(own_stream=False)
 
 
 def pinned_by_a_thread() -> Hosts:
@@ -163,6 +170,22 @@ def parameters_from_the_host() -> Hosts:
     return hosts
 
 
+Read = Callable[[Callable[[], Hosts]], tuple[Trace, pd.DataFrame, Story]]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
+    """The recording of a program, what is found in it, and its first screen."""
+
+    @cache
+    def of(program: Callable[[], Hosts]) -> tuple[Trace, pd.DataFrame, Story]:
+        trace = program().open(tmp_path_factory.mktemp("job"))
+        frame = overview(trace)
+        return trace, frame, story(trace, frame=frame)
+
+    return of
+
+
 def advice(told: Story, topic: str) -> str:
     return next(each.todo for each in told.advice if each.topic == topic)
 
@@ -184,35 +207,32 @@ def advice(told: Story, topic: str) -> str:
     ids=lambda each: getattr(each, "__name__", ""),
 )  # fmt: skip
 def test_the_first_screen_says_what_an_expert_reads(
-    program: Callable[[], Hosts], headline: str, tmp_path: Path
+    program: Callable[[], Hosts], headline: str, read: Read
 ) -> None:
-    trace = program().open(tmp_path)
-    frame = overview(trace)
-    assert re.fullmatch(headline, story(trace, frame=frame).headline)
+    trace, frame, told = read(program)
+    assert re.fullmatch(headline, told.headline)
     assert not list(faults_of(trace, frame))
 
 
-def test_what_steps_take_longer_for_is_told_once(tmp_path: Path) -> None:
-    frame = overview(accumulated_gradients().open(tmp_path)).set_index("topic")
+def test_what_steps_take_longer_for_is_told_once(read: Read) -> None:
+    frame = read(accumulated_gradients)[1].set_index("topic")
     assert frame.loc["slow_steps", "part_of"] == "exposed_communication"
 
 
-def test_a_step_that_computes_more_stands_by_itself(tmp_path: Path) -> None:
-    frame = overview(validation_in_a_step().open(tmp_path)).set_index("topic")
+def test_a_step_that_computes_more_stands_by_itself(read: Read) -> None:
+    frame = read(validation_in_a_step)[1].set_index("topic")
     assert frame.loc["slow_steps", "part_of"] == ""
     assert "300 kernels more" in frame.loc["slow_steps", "text"]
 
 
-def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(tmp_path: Path) -> None:
-    for own_stream in (True, False):
-        folder = tmp_path / str(own_stream)
-        folder.mkdir()
-        told = advice(story(offloaded_activations(own_stream).open(folder)), "memory_copies")
+def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(read: Read) -> None:
+    for own_stream, program in ((True, offloaded_activations), (False, offloaded_in_turn)):
+        told = advice(read(program)[2], "memory_copies")
         assert ("have a stream of their own and" in told) == own_stream
 
 
-def test_the_bar_takes_a_slow_step_from_what_it_does_longer(tmp_path: Path) -> None:
-    told = story(validation_in_a_step().open(tmp_path))
+def test_the_bar_takes_a_slow_step_from_what_it_does_longer(read: Read) -> None:
+    _, _, told = read(validation_in_a_step)
     at = next(at for at, each in enumerate(told.advice) if each.topic == "slow_steps")
     assert [(part.lost_as, part.ns > 4 * MS) for part in told.parts if part.finding == at] == [
         ("compute", True)

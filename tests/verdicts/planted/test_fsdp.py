@@ -10,6 +10,7 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis.findings import CHECKED, overview
 from tests.job.fsdp_jobs import US, FsdpJob
+from tests.support import crossed
 
 DRAINED = FsdpJob(waits=True, backward_ahead=0, steps=6)
 ONE_STREAM = FsdpJob(one_stream=True, backward_ahead=0, steps=6)
@@ -84,19 +85,18 @@ def test_the_limit_of_all_gathers(tmp_path: Path):
     assert not row["method"] and not row["edits"]
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        FsdpJob(steps=6),  # the host is ahead
-        replace(DRAINED, forward_ahead=1, backward_ahead=1, first_ahead=(0,)),
-        replace(ONE_STREAM, backward_ahead=1),
-        replace(WRONG_ORDER, first_ahead=(0, 1)),
-        FsdpJob(gather_ns=1_200 * US, steps=6),  # the link is the limit
-        FsdpJob(held_ns=500 * US, steps=6),
-        replace(DRAINED, gather_ns=10 * US),  # too little to tell
-    ],
-)
-@pytest.mark.parametrize("named", [True, False])
+NEAR_MISSES = [
+    FsdpJob(steps=6),  # the host is ahead
+    replace(DRAINED, forward_ahead=1, backward_ahead=1, first_ahead=(0,)),
+    replace(ONE_STREAM, backward_ahead=1),
+    replace(WRONG_ORDER, first_ahead=(0, 1)),
+    FsdpJob(gather_ns=1_200 * US, steps=6),  # the link is the limit
+    FsdpJob(held_ns=500 * US, steps=6),
+    replace(DRAINED, gather_ns=10 * US),  # too little to tell
+]
+
+
+@pytest.mark.parametrize(("job", "named"), crossed(NEAR_MISSES, [True, False]))
 def test_near_misses(job: FsdpJob, named: bool, tmp_path: Path):
     assert not told(replace(job, names_units=named), tmp_path)
 

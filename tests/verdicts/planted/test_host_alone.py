@@ -591,7 +591,7 @@ def test_a_cache_that_grows_by_joining_is_told(
         assert (row["cost_ns"], row["share_pct"]) == (20 * MS, pytest.approx(66.7, abs=0.1))
         assert "static cache" in row["suggestion"]
         lost = "20.0 ms of it is lost to copies of a tensor that grows, saving not estimated"
-        assert story(trace).headline.endswith(f"; {lost}")
+        assert story(trace, None, frame).headline.endswith(f"; {lost}")
 
 
 def answers(program: Program, number: int) -> None:

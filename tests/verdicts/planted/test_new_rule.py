@@ -130,7 +130,7 @@ def test_it_fires_and_every_surface_has_it(tmp_path: Path) -> None:
     assert row["wrong_if"] == RULE.wrong_if and "RadixSort" in row["edits"]
     assert not [str(fault) for fault in faults_of(trace, frame)]
     assert "Sorting on the device costs" in sentence(frame)
-    told = story(trace)
+    told = story(trace, None, frame)
     (advice,) = (each for each in told.advice if each.topic == RULE.topic)
     assert advice.noun == RULE.label and told.headline.endswith(": sorting")
     assert RULE.topic in json.dumps(evidence(trace))

@@ -37,7 +37,7 @@ def said(trace: Trace) -> dict[str, Any] | None:
     rows = frame[frame["topic"] == "no_device"].to_dict("records")
     if rows:
         assert sentence(frame) == rows[0]["headline"]
-        told = story(trace)
+        told = story(trace, None, frame)
         assert told.headline == rows[0]["headline"].removesuffix(".") and told.limits == rows[0]["text"]
         assert rows[0]["suggestion"] in [check.remedy for check in told.unknown]
     return rows[0] if rows else None

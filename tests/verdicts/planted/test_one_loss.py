@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace.model import Trace
 from tests.claims.checking import faults_of
+from tests.support import with_its_files
 from tests.verdicts.planted.host_program import MS, US, Program
 from tests.verdicts.planted.several_hosts import Hosts
 
@@ -92,18 +94,26 @@ def in_turn(before: int = 0, mark: bool = True) -> Hosts:
     return hosts
 
 
-def test_hosts_that_are_late_in_turn_are_why_ranks_wait_in_turn(tmp_path: Path) -> None:
-    rows = checked(in_turn().open(tmp_path))
+@cache
+def late_in_turn(before: int) -> tuple[Trace, pd.DataFrame]:
+    """Such a job, and what is found in it, all of which is true."""
+    trace = with_its_files(in_turn(before).open)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    return trace, frame
+
+
+def test_hosts_that_are_late_in_turn_are_why_ranks_wait_in_turn() -> None:
+    rows = late_in_turn(0)[1].set_index("topic").to_dict("index")
     assert rows["mutual_waiting"]["part_of"] == ""
     assert rows["idle_host"]["part_of"] == "mutual_waiting"
     assert rows["mutual_waiting"]["suggestion"].startswith("Look at what delays the hosts in turn")
 
 
 @pytest.mark.parametrize(("before", "hosts_late"), [(0, True), (3 * MS, False)])
-def test_waiting_in_turn_takes_nothing_from_compute(tmp_path: Path, before: int, hosts_late: bool) -> None:
+def test_waiting_in_turn_takes_nothing_from_compute(before: int, hosts_late: bool) -> None:
     """No rank computes longer: what is saved beyond waiting is idle time of the late ones, if that is why."""
-    trace = in_turn(before).open(tmp_path)
-    frame = overview(trace)
+    trace, frame = late_in_turn(before)
     topics = frame.set_index("topic")["part_of"]
     assert (topics["idle_host"] == "mutual_waiting") is hosts_late
     told = story(trace, frame=frame)
@@ -112,8 +122,8 @@ def test_waiting_in_turn_takes_nothing_from_compute(tmp_path: Path, before: int,
     assert sum(part.ns for part in told.parts) == told.whole_ns
 
 
-def test_hosts_that_are_late_together_are_another_finding(tmp_path: Path) -> None:
-    rows = checked(in_turn(before=3 * MS).open(tmp_path))
+def test_hosts_that_are_late_together_are_another_finding() -> None:
+    rows = late_in_turn(3 * MS)[1].set_index("topic").to_dict("index")
     assert rows["idle_host"]["part_of"] == rows["mutual_waiting"]["part_of"] == ""
 
 

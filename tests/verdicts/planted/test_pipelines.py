@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import SCHEDULE, STAGES, TRANSFERS, bubble
 from hta_widgets.errors import MissingDataError
+from tests.claims.checking import faults_of
 from tests.job.parallel_jobs import ParallelJob
 from tests.verdicts.planted.rank_programs import MS, Pace
 
@@ -50,12 +51,15 @@ def test_what_makes_most_of_a_bubble_is_told(name, tmp_path):
     trace = job.open(tmp_path)
     found = bubble(Inputs(trace, Scope()))
     assert found.cause == cause
-    rows = told(overview(trace))
+    frame = overview(trace)
+    rows = told(frame)
     assert set(rows.index) == {"pipeline_bubble"} | (
         {"exposed_communication"} if name == "transfers" else set()
     )
     assert advice in rows.loc["pipeline_bubble", "suggestion"]
     assert rows.loc["pipeline_bubble", "share_pct"] >= 3
+    if cause != TRANSFERS:  # the largest job
+        assert not list(map(str, faults_of(trace, frame[frame["topic"] == "pipeline_bubble"])))
     if name == "transfers":  # their own time, without the waiting for each other
         assert "bucket" not in rows.loc["exposed_communication", "suggestion"]
         assert "microbatches" not in rows.loc["exposed_communication", "suggestion"]

@@ -1,14 +1,14 @@
 """Jobs of several ranks with a known culprit: it is named, its victims are not; without one, nobody is.
 
-Sentences about them are found where false, and shown by what they point to.
+Sentences about them are found where false, and shown by what they point to. All that asks these jobs is here,
+because playing and reading them takes most of the time.
 """
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,8 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis import temporal_breakdown
+from hta_widgets import examples
+from hta_widgets.analysis import ANALYSES, slowdown, temporal_breakdown
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence, straggler
 from hta_widgets.analysis.findings.device_rules import memory_copies
@@ -28,6 +29,8 @@ from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.findings.unusual_steps import without_waits
+from hta_widgets.charts.marks import marks
+from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -35,9 +38,19 @@ from tests.analysis.multirank import BOOT_NS
 from tests.claims.checking import faults_of
 from tests.claims.job import Job, length, overlap, union
 from tests.claims.measures.activity import communication, exposed
+from tests.job.test_recordings import culprits, job_row
 from tests.support import EVERY_CASE
+from tests.verdicts.planted.late_ranks import (
+    CASES,
+    MORE,
+    SLOW,
+    late_in,
+    lengths,
+    longer_transfers,
+    one,
+    unlike,
+)
 from tests.verdicts.planted.rank_programs import (
-    LAYER,
     MS,
     US,
     AllReduce,
@@ -50,430 +63,48 @@ from tests.verdicts.planted.rank_programs import (
     Step,
     data_parallel,
     pipeline,
-    work,
 )
 from tests.verdicts.planted.several_hosts import Hosts
 
 COSTS = " of step time ("
 """The replay names the same ranks, and what they cost."""
 BETWEEN_RANKS = {"straggler", "slow_kernels", "imbalance", "mutual_waiting", "exposed_communication"}
-SLOW, MORE, LATE, COPIES = Pace(1.5), Pace(extra=1), Pace(idle_ns=MS), Pace(copy_ns=MS)
-EQUAL = Pace()
-DAY = 24 * 3600 * 1_000_000_000
 
 
-@dataclass(frozen=True)
-class Case:
-    """A job, and what must be said of it.
-
-    Attributes:
-        play: the job.
-        told: topic -> the rank it names; None for several, or for none.
-        words: what the sentence of a topic must contain.
-        never: what none of the sentences between ranks may contain.
-        unknown: whom the ranks wait for cannot be told, and that is said.
-        without: ranks whose files are missing.
-        bubbles: what communication costs is in sends and receives: other advice.
-    """
-
-    play: Callable[[], Play]
-    told: dict[str, int | None] = field(default_factory=dict)
-    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    never: tuple[str, ...] = ()
-    unknown: bool = False
-    without: tuple[int, ...] = ()
-    bubbles: bool = False
-
-
-def among(count: int, **unlike: Pace) -> list[Pace]:
-    """Equal ranks, and those that are not: `among(4, _2=SLOW)`."""
-    return [unlike.get(f"_{rank}", EQUAL) for rank in range(count)]
-
-
-def one(count: int, rank: int, pace: Pace) -> list[Pace]:
-    return [pace if number == rank else EQUAL for number in range(count)]
-
-
-def replicas(slow: int) -> dict[int, Program]:
-    """Two pipelines of two stages: stage s of replica r is rank 2 r + s; stages average their gradients."""
-    programs: dict[int, Program] = {}
-    for replica in range(2):
-        ranks = (2 * replica, 2 * replica + 1)
-        paces = [SLOW if rank == slow else EQUAL for rank in ranks]
-        programs |= pipeline(paces, ranks=ranks, after=((0, 2), (1, 3)))
-    return programs
-
-
-def tensor_parallel(slow: int) -> dict[int, Program]:
-    """Two stages of two ranks that share each layer, and all-reduce its result; one stage is slow."""
-    programs: dict[int, Program] = {}
-    for stage in range(2):
-        for part in range(2):
-            own = pipeline(one(2, slow, SLOW), ranks=(part, 2 + part))[2 * stage + part]
-            shared: Program = []
-            for operation in own:
-                shared.append(operation)
-                if isinstance(operation, Compute) and operation.name == LAYER[-1][0]:
-                    shared.append(AllReduce((2 * stage, 2 * stage + 1)))
-            programs[2 * stage + part] = shared
-    return programs
-
-
-def longer_transfers(programs: dict[int, Program], transfer_ns: int) -> dict[int, Program]:
-    """The same with all-reduces that take this long."""
-    return {
-        rank: [
-            replace(each, transfer_ns=transfer_ns) if isinstance(each, AllReduce) else each
-            for each in program
-        ]
-        for rank, program in programs.items()
-    }
-
-
-def slow_link() -> dict[int, Program]:
-    """Pairs of ranks exchange something before all four do; one pair is slow at it."""
-    programs: dict[int, Program] = {}
-    for rank in range(4):
-        pair, dice = ((0, 1), (2, 3))[rank // 2], random.Random(rank)
-        programs[rank] = []
-        for step in range(4):
-            exchange = AllReduce(pair, (MS if rank < 2 else 100 * US) * 3 // 2)
-            programs[rank] += [Step(step), *work(dice, EQUAL, 4), exchange, AllReduce((0, 1, 2, 3))]
-    return programs
-
-
-def sometimes_slow() -> dict[int, Program]:
-    """Rank 1 has the longer sequences in two of five steps, in kernels launched alike."""
-    programs: dict[int, Program] = {}
-    for rank in range(4):
-        dice = random.Random(rank)
-        programs[rank] = []
-        for step in range(5):
-            times = 1.6 if rank == 1 and step in (1, 3) else 1.0
-            programs[rank] += [Step(step), *work(dice, EQUAL, 3, times), AllReduce((0, 1, 2, 3))]
-    return programs
-
-
-def late_in(*steps: int) -> dict[int, Program]:
-    """The host of rank 1 begins these of eight steps late."""
-    programs: dict[int, Program] = {}
-    for rank in range(4):
-        dice = random.Random(rank)
-        programs[rank] = []
-        for step in range(8):
-            wait = [Idle(20 * MS)] if rank == 1 and step in steps else []
-            programs[rank] += [Step(step), *wait, *work(dice, EQUAL, 3), AllReduce((0, 1, 2, 3))]
-    return programs
-
-
-def lengths(ranks: int, steps: int, grids: bool) -> dict[int, Program]:
-    """In each step another rank has the longest sequences."""
-    dice = random.Random(5)
-    order = [step % ranks for step in range(steps)]
-    dice.shuffle(order)
-    programs: dict[int, Program] = {}
-    for rank in range(ranks):
-        own = random.Random(rank)
-        programs[rank] = []
-        for step, longest in enumerate(order):
-            times = 1.6 if rank == longest else own.uniform(0.9, 1.1)
-            pace = Pace(larger=2 if grids and rank == longest else 1)
-            programs[rank] += [
-                Step(step),
-                *work(own, pace, 3, times),
-                AllReduce(tuple(range(ranks))),
-            ]
-    return programs
-
-
-CASES: dict[str, Case] = {}
-for rank in range(4):
-    CASES |= {
-        f"pipeline_slow_stage_{rank}": Case(
-            lambda rank=rank: Play(pipeline(one(4, rank, SLOW))),
-            {"straggler": rank, "slow_kernels": rank},
-            {
-                "straggler": ("computes longer",),
-                "slow_kernels": ("1.50 times", "This is why the others wait"),
-            },
-        ),
-        f"pipeline_stage_with_more_layers_{rank}": Case(
-            lambda rank=rank: Play(pipeline(one(4, rank, MORE))),
-            {"straggler": rank, "imbalance": rank},
-            {
-                "straggler": ("computes longer",),
-                "imbalance": ("more per step", "This is why the others wait"),
-            },
-            ("slower",),
-        ),
-        f"pipeline_late_host_{rank}": Case(
-            lambda rank=rank: Play(pipeline(one(4, rank, LATE))),
-            {"straggler": rank},
-            {"straggler": ("is idle longer",)},
-            ("slower", "more work"),
-        ),
-        f"data_parallel_slow_rank_{rank}": Case(
-            lambda rank=rank: Play(data_parallel(one(4, rank, Pace(1.2)))),
-            {"straggler": rank, "slow_kernels": rank},
-            {
-                "straggler": ("The other ranks wait", "computes longer"),
-                "slow_kernels": ("1.20 times", "This is why the others wait"),
-            },
-            ("through", "data that these"),
-        ),
-        f"replicas_of_a_pipeline_slow_rank_{rank}": Case(
-            lambda rank=rank: Play(replicas(rank)),
-            {"straggler": rank, "slow_kernels": rank},
-        ),
-    }
-CASES |= {
-    "each_rank_slow_in_kernels_of_its_own": Case(
-        lambda: Play(data_parallel([Pace(1.5, "128x256_tn"), Pace(1.5, "256x128_nn")])), never=("slower",)
-    ),
-    "pipeline_chain_is_told": Case(
-        lambda: Play(pipeline(one(4, 0, SLOW))),
-        {"straggler": 0, "slow_kernels": 0},
-        {"straggler": ("wait through ranks 1", "which themselves wait for rank 0")},
-    ),
-    "pipeline_stage_that_copies": Case(
-        lambda: Play(pipeline(one(4, 2, COPIES))),
-        {"straggler": 2},
-        {"straggler": ("copies memory longer",)},
-        ("slower", "more work"),
-    ),
-    "pipeline_groups_of_two_tell_partners": Case(
-        lambda: Play(pipeline(one(4, 1, SLOW)), partners="pairs"), {"straggler": 1, "slow_kernels": 1}
-    ),
-    "pipeline_of_2_slow_first": Case(
-        lambda: Play(pipeline(one(2, 0, Pace(2.0)))), {"straggler": 0, "slow_kernels": 0}
-    ),
-    "pipeline_of_2_slow_last": Case(
-        lambda: Play(pipeline(one(2, 1, Pace(2.0)))), {"straggler": 1, "slow_kernels": 1}
-    ),
-    "pipeline_of_12_slow_stage": Case(
-        lambda: Play(pipeline(one(12, 3, SLOW), microbatches=16, steps=2)),
-        {"straggler": 3, "slow_kernels": 3},
-    ),
-    "tensor_parallel_slow_first_stage": Case(
-        lambda: Play(tensor_parallel(0)),
-        {"straggler": None, "slow_kernels": 0},
-        {"straggler": ("for ranks 0 and 1",)},
-    ),
-    "tensor_parallel_slow_last_stage": Case(
-        lambda: Play(tensor_parallel(1)),
-        {"straggler": None, "slow_kernels": 2},
-        {"straggler": ("for ranks 2 and 3",)},
-    ),
-    "two_slow_ranks_of_eight": Case(
-        lambda: Play(data_parallel(among(8, _3=Pace(1.3), _6=Pace(1.3)))),
-        {"straggler": None, "slow_kernels": 3},
-        {"straggler": ("for ranks 3 and 6",), "slow_kernels": ("So does rank 6.",)},
-    ),
-    "half_of_the_ranks_are_slow": Case(
-        lambda: Play(data_parallel(among(8, _4=SLOW, _5=SLOW, _6=SLOW, _7=SLOW), steps=8)),
-        {"mutual_waiting": None, "slow_kernels": 4},
-        {"mutual_waiting": ("Nearly all of it is for ranks ",), "slow_kernels": ("So do ranks 5, 6 and 7.",)},
-        ("changes from step to step",),
-    ),
-    "data_parallel_of_2_slow": Case(
-        lambda: Play(data_parallel(one(2, 1, Pace(1.3)))),
-        {"straggler": 1, "slow_kernels": 1},
-        {"straggler": ("Rank 0 waits for rank 1",), "slow_kernels": ("1.30 times",)},
-    ),
-    "data_parallel_more_launches": Case(
-        lambda: Play(data_parallel(one(4, 1, MORE))),
-        {"straggler": 1, "imbalance": 1},
-        {"imbalance": ("7 kernels more per step",)},
-        ("slower", "clocks"),
-    ),
-    "data_parallel_larger_grids": Case(
-        lambda: Play(data_parallel(one(4, 3, Pace(1.5, larger=2)))),
-        {"straggler": 3, "imbalance": 3},
-        {"imbalance": ("larger grids",)},
-        ("slower", "clocks"),
-    ),
-    "one_kernel_name_is_slow": Case(
-        lambda: Play(data_parallel(one(4, 2, Pace(4.0, "moe_grouped")))),
-        {"straggler": 2, "slow_kernels": 2},
-        {"slow_kernels": ("may be the data that these few get to see", "moe_grouped")},
-    ),
-    "two_ranks_with_a_slow_link": Case(
-        lambda: Play(slow_link()),
-        {"straggler": None, "exposed_communication": None},
-        {"straggler": ("for ranks 0 and 1", "Meanwhile ranks 0 and 1 transfer data with other ranks")},
-        ("slower", "more work"),
-    ),
-    "late_host": Case(
-        lambda: Play(data_parallel(one(4, 1, LATE))),
-        {"straggler": 1},
-        {"straggler": ("is idle longer",)},
-        ("slower", "more work"),
-    ),
-    "slow_in_two_of_five_steps": Case(
-        lambda: Play(sometimes_slow()),
-        {"straggler": 1},
-        {"straggler": ("computes longer",)},
-        ("slower", "clocks", "changes"),
-    ),
-    "slow_kernels_without_communication": Case(
-        lambda: Play({rank: [*work(random.Random(rank), Pace(1 + rank / 5), 9)] for rank in range(2)}),
-        {"slow_kernels": 1},
-        never=("This is why",),
-    ),
-    "sequence_lengths": Case(
-        lambda: Play(lengths(4, 8, grids=True)),
-        {"mutual_waiting": None},
-        {"mutual_waiting": ("changes from step to step",)},
-        ("slower", "clocks", "for rank"),
-    ),
-    "sequence_lengths_in_equal_grids": Case(
-        lambda: Play(lengths(4, 8, grids=False)),
-        {"mutual_waiting": None},
-        {"mutual_waiting": ("changes from step to step",)},
-        ("slower", "clocks", "for rank"),
-    ),
-    "sequence_lengths_of_eight_ranks": Case(
-        lambda: Play(lengths(8, 8, grids=True)),
-        {"mutual_waiting": None},
-        {"mutual_waiting": ("changes from step to step",)},
-        ("slower", "clocks", "for rank"),
-    ),
-    "balanced_pipeline_of_4": Case(
-        lambda: Play(pipeline(among(4))),
-        {"mutual_waiting": None},
-        {"mutual_waiting": ("No rank stands out",)},
-        ("slower", "for rank"),
-    ),
-    "balanced_pipeline_of_3": Case(
-        lambda: Play(pipeline(among(3))), {"mutual_waiting": None}, never=("slower", "for rank")
-    ),
-    "balanced_pipeline_of_2": Case(
-        lambda: Play(pipeline(among(2))), {"mutual_waiting": None}, never=("slower", "for rank")
-    ),
-    "equal_ranks_2": Case(lambda: Play(data_parallel(among(2)))),
-    "equal_ranks_4": Case(lambda: Play(data_parallel(among(4)))),
-    "equal_ranks_8": Case(lambda: Play(data_parallel(among(8)))),
-    "slower_by_too_little": Case(lambda: Play(data_parallel(one(4, 1, Pace(1.02))))),
-    "single_rank": Case(lambda: Play(data_parallel(among(1)))),
-    "clocks_apart": Case(
-        lambda: Play(pipeline(one(4, 1, SLOW)), clocks_ns=(0, 3 * MS, -MS, 2 * MS)),
-        {"straggler": 1, "slow_kernels": 1},
-    ),
-    "clocks_far_apart_in_collectives": Case(
-        lambda: Play(data_parallel(one(4, 1, SLOW)), clocks_ns=(0, 900 * MS, -500 * MS, 40 * MS)),
-        {"straggler": 1, "slow_kernels": 1},
-    ),
-    "clocks_of_other_days": Case(
-        lambda: Play(data_parallel(one(4, 1, SLOW)), clocks_ns=(0, 2 * DAY, 4 * DAY, 6 * DAY)),
-        {"slow_kernels": 1},
-        never=("This is why",),
-        unknown=True,
-    ),
-    "clocks_that_run_apart": Case(
-        lambda: Play(data_parallel(one(4, 1, SLOW)), drift_ppm=(0, 90_000, -90_000, 50_000)),
-        # for whom they wait is unknown, but that they communicate without computing is not
-        {"slow_kernels": 1, "exposed_communication": None},
-        {"exposed_communication": ("waiting for other ranks included",)},
-        never=("This is why",),
-        unknown=True,
-    ),
-    "unknown_partners": Case(
-        lambda: Play(pipeline(one(4, 1, SLOW), after=((0, 1, 2, 3),) * 4), partners=""),
-        {"slow_kernels": 1, "exposed_communication": None},
-        {"exposed_communication": ("waiting for other ranks included",)},
-        ("wait for rank", "This is why"),
-        unknown=True,
-        bubbles=True,
-    ),
-    "pipeline_with_a_long_all_reduce": Case(
-        lambda: Play(
-            longer_transfers(pipeline(among(2), after=((0, 1),) * 2, microbatches=4), 12 * MS), partners=""
-        ),
-        {"exposed_communication": None, "mutual_waiting": None},
-    ),
-    "unknown_partners_alone": Case(
-        lambda: Play(pipeline(one(4, 1, SLOW)), partners=""),
-        {"slow_kernels": 1, "exposed_communication": None},
-        {"exposed_communication": ("waiting for other ranks included",)},
-        ("wait for rank", "This is why"),
-        unknown=True,
-        bubbles=True,
-    ),
-    "culprit_is_not_recorded_in_a_pipeline": Case(
-        lambda: Play(pipeline(one(4, 0, Pace(2.0)))),
-        {"exposed_communication": None},
-        {"exposed_communication": ("waiting for other ranks included",)},
-        ("wait for rank", "slower"),
-        unknown=True,
-        without=(0,),
-        bubbles=True,
-    ),
-    "culprit_is_not_recorded_in_data_parallel": Case(
-        lambda: Play(data_parallel(one(4, 3, SLOW))),
-        {"exposed_communication": None},
-        {"exposed_communication": ("waiting for other ranks included",)},
-        ("wait for rank", "slower"),
-        unknown=True,
-        without=(3,),
-    ),
-    "victim_is_not_recorded": Case(
-        lambda: Play(data_parallel(one(4, 1, SLOW))),
-        {"straggler": 1, "slow_kernels": 1},
-        {"straggler": ("among the 3 of 4 ranks that were recorded",)},
-        without=(2,),
-    ),
-}
-
-
-# of the same fault on each of four ranks, one
-ONE_RANK = {
-    "pipeline_slow_stage_0",
-    "pipeline_stage_with_more_layers_1",
-    "pipeline_late_host_0",
-    "data_parallel_slow_rank_1",
-    "replicas_of_a_pipeline_slow_rank_3",
-}
-# the same as another case at another place, or of another number of ranks
-TWINS = {
-    "balanced_pipeline_of_2",
-    "balanced_pipeline_of_3",
-    "equal_ranks_2",
-    "equal_ranks_8",
-    "pipeline_of_12_slow_stage",
-    "pipeline_of_2_slow_last",
-    "sequence_lengths_of_eight_ranks",
-    "tensor_parallel_slow_last_stage",
-    "unknown_partners_alone",
-}
-
-
-def unlike(names: Iterable[str]) -> list[str]:
-    """The cases that are unlike; all with EVERY_CASE."""
-    faults = tuple(name[:-1] for name in ONE_RANK)
-    of_another = {name for name in CASES if name.startswith(faults)} - ONE_RANK
-    return [name for name in names if EVERY_CASE or name not in TWINS | of_another]
-
-
-@cache
-def played(name: str, folder: str) -> tuple[Trace, pd.DataFrame, Job]:
-    """A planted job, what is said of it, and the job as the slow reader reads it."""
-    trace = CASES[name].play().open(Path(folder), CASES[name].without)
-    return trace, overview(trace), Job(trace)
+Played = Callable[[str], tuple[Trace, pd.DataFrame, Job]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A planted job, what is said of it, and the job as the slow reader reads it."""
+
     @cache
-    def of(name: str) -> str:
-        return str(tmp_path_factory.mktemp(name))
+    def of(name: str) -> tuple[Trace, pd.DataFrame, Job]:
+        trace = CASES[name].play().open(tmp_path_factory.mktemp(name), CASES[name].without)
+        return trace, overview(trace), Job(trace)
+
+    return of
+
+
+Late = Callable[..., tuple[Trace, pd.DataFrame]]
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Late:
+    """The job whose rank 1 is late in these steps, and what is said of it."""
+
+    @cache
+    def of(*steps: int) -> tuple[Trace, pd.DataFrame]:
+        trace = Play(late_in(*steps)).open(tmp_path_factory.mktemp("late"))
+        return trace, overview(trace)
 
     return of
 
 
 @pytest.mark.parametrize("name", unlike(CASES))
-def test_the_culprit_is_named_and_nobody_else(name: str, folder: Callable[[str], str]) -> None:
+def test_the_culprit_is_named_and_nobody_else(name: str, played: Played) -> None:
     case = CASES[name]
-    trace, frame, job = played(name, folder(name))
+    trace, frame, job = played(name)
     found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED)) & frame["topic"].isin(BETWEEN_RANKS)]
     named = {row.topic: None if pd.isna(row.rank) else int(row.rank) for row in found.itertuples()}
     assert named == case.told, found["text"].tolist()
@@ -506,8 +137,8 @@ def test_the_culprit_is_named_and_nobody_else(name: str, folder: Callable[[str],
         ((2, 5, 6), ""),
     ],
 )
-def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp_path: Path) -> None:
-    frame = overview(Play(late_in(*steps)).open(tmp_path))
+def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, late: Late) -> None:
+    _, frame = late(*steps)
     row = frame.set_index("topic").loc["straggler"]
     assert ("Nearly all of it" in row["text"]) == bool(when) and when in row["text"]
     assert ("Waiting for a late rank in iteration 5 costs" in sentence(frame)) == (steps == (5,))
@@ -530,9 +161,9 @@ def test_communication_that_may_be_waiting_is_replayed_where_it_is_part_of_the_c
     assert f"at most {percent(row['saving_pct'])} is saved on rank 2" in sentence(frame)
 
 
-def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(tmp_path: Path) -> None:
+def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(played: Played) -> None:
     """More microbatches would shorten the bubble of a pipeline; equal stages would not, as they are equal."""
-    frame = overview(Play(pipeline(among(4))).open(tmp_path))
+    _, frame, _ = played("balanced_pipeline_of_4")
     row = frame.set_index("topic").loc["mutual_waiting"]
     assert (row["section"], row["method"]) == ("unknown", "") and pd.isna(row["saving_ns"])
     assert "the order of what they exchange" in row["saving"] and "microbatches" in row["suggestion"]
@@ -569,9 +200,9 @@ def test_other_kernels_are_no_more_work(name: str, grid: int, told: bool, tmp_pa
     assert "larger than on other ranks, or run by other kernels" in found.loc["straggler", "text"]
 
 
-def test_steps_that_wait_for_another_rank_are_not_told_as_slow(tmp_path: Path) -> None:
+def test_steps_that_wait_for_another_rank_are_not_told_as_slow(late: Late) -> None:
     """Iteration 5 is as long on all ranks, and rank 1 alone is why: the others only wait."""
-    found = overview(Play(late_in(5)).open(tmp_path)).set_index("topic")
+    found = late(5)[1].set_index("topic")
     assert "slow_steps" not in found.index or found.loc["slow_steps", "rank"] == 1
 
 
@@ -590,10 +221,11 @@ def test_what_only_one_rank_does_once_is_no_usual_delay(tmp_path: Path) -> None:
     at = programs[0].index(Step(3)) + 1
     programs[0][at:at] = [operation for _ in range(20) for operation in (Idle(2 * MS), Copy(100 * US))]
     trace = Play(programs).open(tmp_path)
-    row = overview(trace).set_index("topic").loc["straggler"]
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["straggler"]
     assert row["rank"] == 0 and row["iteration"] == 3
     assert row["saving_pct"] == pytest.approx(row["share_pct"], rel=0.1)
-    said = story(trace)
+    said = story(trace, None, frame)
     assert said.headline.endswith("the late rank 0 in iteration 3")
     left = {part.lost_as: part.ns for part in said.parts if part.form == "rest"}
     assert (
@@ -601,11 +233,13 @@ def test_what_only_one_rank_does_once_is_no_usual_delay(tmp_path: Path) -> None:
     )  # what is saved is waiting, and what rank 0 did
 
 
-def test_the_reason_of_a_late_rank_is_in_the_headline(tmp_path: Path) -> None:
-    said = story(Play(data_parallel(one(4, 1, Pace(idle_ns=2 * MS)))).open(tmp_path))
+def test_the_reason_of_a_late_rank_is_in_the_headline(played: Played) -> None:
+    trace, frame, _ = played("late_host")
+    said = story(trace, None, frame)
     assert said.headline.endswith("the late rank 1 (CPU work that nothing names)")
     assert said.advice[0].todo.startswith("Mark what the loop does then")
-    slow = story(Play(data_parallel(one(4, 1, Pace(slow=1.5)))).open(tmp_path))
+    trace, frame, _ = played("data_parallel_slow_rank_1")
+    slow = story(trace, None, frame)
     assert slow.headline.endswith("rank 1's slow kernels")
 
 
@@ -651,8 +285,8 @@ def test_hosts_that_are_late_together_are_not_repaired_as_ranks(tmp_path: Path) 
     assert found.loc["unmarked_host", "saving_pct"] > 20
 
 
-def test_long_steps_of_a_rank_that_is_late_in_them_are_a_part_of_that(tmp_path: Path) -> None:
-    found = overview(Play(late_in(0, 2, 4, 6)).open(tmp_path)).set_index("topic")
+def test_long_steps_of_a_rank_that_is_late_in_them_are_a_part_of_that(late: Late) -> None:
+    found = late(0, 2, 4, 6)[1].set_index("topic")
     assert found.loc["bimodal_steps", "rank"] == 1
     assert found.loc["bimodal_steps", "part_of"] == "straggler"
 
@@ -718,8 +352,8 @@ def test_one_or_two_steps_do_not_tell_who_is_always_slow(steps: int, first: bool
             assert suggestion.startswith("Record and mark more steps first") == first
 
 
-def test_ranks_that_are_there_are_to_be_selected_and_not_recorded(tmp_path: Path) -> None:
-    trace = CASES["data_parallel_of_2_slow"].play().open(tmp_path)
+def test_ranks_that_are_there_are_to_be_selected_and_not_recorded(played: Played) -> None:
+    trace, _, _ = played("data_parallel_of_2_slow")
     advice = overview(trace, Scope(ranks=(0,))).set_index("topic")["suggestion"]
     assert advice["exposed_communication"].startswith("Select all ranks first")
     assert "Record all ranks" not in advice["exposed_communication"]
@@ -733,8 +367,7 @@ TOPICS = {
 }  # fmt: skip
 
 
-def said_of(trace: Trace) -> pd.DataFrame:
-    frame = overview(trace)
+def said_of(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["topic"].isin(TOPICS)].reset_index(drop=True)
 
 
@@ -785,9 +418,9 @@ LIES: list[tuple[str, str, Lie]] = [
 
 
 @pytest.mark.parametrize(("name", "measure", "lie"), LIES)
-def test_a_false_sentence_is_found(name: str, measure: str, lie: Lie, folder: Callable[[str], str]) -> None:
-    trace, frame, job = played(name, folder(name))
-    frame = frame[frame["topic"].isin(TOPICS)].reset_index(drop=True)
+def test_a_false_sentence_is_found(name: str, measure: str, lie: Lie, played: Played) -> None:
+    trace, frame, job = played(name)
+    frame = said_of(frame)
     changed = frame.copy()
     found = False
     for at, text in enumerate(frame["claims"]):
@@ -799,12 +432,12 @@ def test_a_false_sentence_is_found(name: str, measure: str, lie: Lie, folder: Ca
     assert measure in {fault.measure for fault in faults_of(trace, changed, job=job)}
 
 
-def test_the_wrong_steps_are_found(tmp_path: Path) -> None:
-    trace = Play(late_in(5)).open(tmp_path)
-    frame = said_of(trace)
-    assert not list(faults_of(trace, frame))
+def test_the_wrong_steps_are_found(late: Late) -> None:
+    trace, frame = late(5)
+    frame, job = said_of(frame), Job(trace)
+    assert not list(faults_of(trace, frame, job=job))
     frame["claims"] = frame["claims"].str.replace('"value": [5]', '"value": [4]')
-    assert {fault.measure for fault in faults_of(trace, frame)} == {"steps_with_nearly_all_waiting"}
+    assert {fault.measure for fault in faults_of(trace, frame, job=job)} == {"steps_with_nearly_all_waiting"}
 
 
 LATE_RANKS = {
@@ -816,10 +449,8 @@ LATE_RANKS = {
 
 
 @pytest.mark.parametrize("name", LATE_RANKS)
-def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(
-    name: str, folder: Callable[[str], str]
-) -> None:
-    _, frame, job = played(name, folder(name))
+def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(name: str, played: Played) -> None:
+    _, frame, job = played(name)
     row = frame.set_index("topic").loc["straggler"]
     shown, span = job.ranks[int(row["event_rank"])], (int(row["start_ns"]), int(row["end_ns"]))
     assert shown.by_number[int(row["event_id"])].kind == "communicating"
@@ -835,9 +466,9 @@ def test_others_communicate_while_they_wait_for_the_rank_that_is_shown(
         assert shown in waiting and event.start == span[0]
 
 
-def test_what_is_shown_of_communication_is_exposed_and_no_waiting(folder: Callable[[str], str]) -> None:
+def test_what_is_shown_of_communication_is_exposed_and_no_waiting(played: Played) -> None:
     name = "two_ranks_with_a_slow_link"
-    _, frame, job = played(name, folder(name))
+    _, frame, job = played(name)
     row = frame.set_index("topic").loc["exposed_communication"]
     rank, span = job.ranks[int(row["event_rank"])], (int(row["start_ns"]), int(row["end_ns"]))
     assert overlap(exposed(rank), span) == [span]
@@ -845,27 +476,27 @@ def test_what_is_shown_of_communication_is_exposed_and_no_waiting(folder: Callab
     assert sum(length(overlap(of, span)) > 0 for of in busy) > 1
 
 
-def test_one_loss_is_one_finding(tmp_path: Path, folder: Callable[[str], str]) -> None:
+def test_one_loss_is_one_finding(played: Played) -> None:
     """Slow kernels make a rank late: a part of the waiting for it, not a loss beside that."""
     for name, reason in (
         ("data_parallel_slow_rank_1", "slow_kernels"),
         ("data_parallel_more_launches", "imbalance"),
     ):
-        frame = played(name, folder(name))[1].set_index("topic")
+        frame = played(name)[1].set_index("topic")
         assert frame.loc[reason, "part_of"] == "straggler"
         assert frame.loc["straggler", "part_of"] == ""
         assert "exposed_communication" not in frame.index  # that is waiting, and has a finding
-    alone = overview(CASES["slow_kernels_without_communication"].play().open(tmp_path)).set_index("topic")
+    alone = played("slow_kernels_without_communication")[1].set_index("topic")
     assert alone.loc["slow_kernels", "part_of"] == ""
 
 
 @pytest.mark.parametrize(("rank", "part_of"), [(2, "straggler"), (1, ""), (None, "")])
 def test_what_a_late_rank_alone_loses_is_a_part_of_the_waiting_for_it(
-    rank: int | None, part_of: str, folder: Callable[[str], str]
+    rank: int | None, part_of: str, played: Played
 ) -> None:
     """What a victim loses beside that, or all ranks do, is another loss."""
     name = "pipeline_stage_that_copies"
-    inputs = Inputs(played(name, folder(name))[0], Scope())
+    inputs = Inputs(played(name)[0], Scope())
     late, copies = straggler.straggler(inputs), memory_copies(inputs)
     assert late is not None and copies is not None and copies.explains == 2
     (rule,) = (rule for rule in RULES if rule.topic == "memory_copies")
@@ -893,10 +524,11 @@ def entering(before_ns: int, inside_ns: int) -> dict[int, Program]:
 @pytest.mark.parametrize(("before", "inside"), [(0, 20 * MS), (MS // 4, 20 * MS)])
 def test_a_rank_that_is_late_inside_the_first_step_is_late(before: int, inside: int, tmp_path: Path) -> None:
     trace = Play(entering(before, inside)).open(tmp_path)
-    row = overview(trace).set_index("topic").loc["straggler"]
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["straggler"]
     assert row["rank"] == 1 and row["share_pct"] > 10
     assert "before the recording" not in row["text"]
-    assert not list(faults_of(trace, said_of(trace)))
+    assert not list(faults_of(trace, said_of(frame)))
 
 
 def test_of_a_chosen_step_the_wait_for_a_rank_that_enters_it_late_is_no_loss(tmp_path: Path) -> None:
@@ -919,9 +551,9 @@ def test_a_rank_with_most_of_the_waiting_is_not_none() -> None:
     assert str(_whom(late, [])).startswith("No rank stands out: rank 0")
 
 
-@pytest.mark.parametrize("play", [Play(lengths(4, 8, grids=True)), Play(pipeline(one(4, 1, SLOW)))])
-def test_no_rank_stands_out_only_where_none_does(play: Play, tmp_path: Path) -> None:
-    text = " ".join(overview(play.open(tmp_path))["text"])
+@pytest.mark.parametrize("name", ["sequence_lengths", "pipeline_slow_stage_2"])
+def test_no_rank_stands_out_only_where_none_does(name: str, played: Played) -> None:
+    text = " ".join(played(name)[1]["text"])
     assert "No rank stands out" not in text
 
 
@@ -944,3 +576,129 @@ def test_what_is_usual_to_wait_is_that_of_steps_of_one_kind(kind: int, own_ns: l
     late = pd.DataFrame({"rank": [0], "iteration": [11], "excess_ns": [100]})
     inputs = cast("Inputs", SimpleNamespace(communicates=True, waits=waited, steps=steps))
     assert without_waits(inputs, late)["excess_ns"].tolist() == own_ns
+
+
+# -- `slowdown` names the same ranks, and what they cost
+
+SLOWER, HAS_MORE, HOST = "same kernels slower", "more work", "host late"
+NAMED = {
+    **{f"pipeline_slow_stage_{rank}": ([str(rank)], SLOWER) for rank in range(4)},
+    **{f"pipeline_stage_with_more_layers_{rank}": ([str(rank)], HAS_MORE) for rank in range(4)},
+    **{f"pipeline_late_host_{rank}": ([str(rank)], HOST) for rank in range(4)},
+    **{f"data_parallel_slow_rank_{rank}": ([str(rank)], SLOWER) for rank in range(4)},
+    **{f"replicas_of_a_pipeline_slow_rank_{rank}": ([str(rank)], SLOWER) for rank in range(4)},
+    "pipeline_stage_that_copies": (["2"], "copies"),
+    "pipeline_groups_of_two_tell_partners": (["1"], SLOWER),
+    "pipeline_of_2_slow_first": (["0"], SLOWER),
+    "pipeline_of_2_slow_last": (["1"], SLOWER),
+    "pipeline_of_12_slow_stage": (["3"], SLOWER),
+    "two_slow_ranks_of_eight": (["3", "6"], SLOWER),
+    "data_parallel_of_2_slow": (["1"], SLOWER),
+    "data_parallel_more_launches": (["1"], HAS_MORE),
+    "data_parallel_larger_grids": (["3"], HAS_MORE),
+    "one_kernel_name_is_slow": (["2"], SLOWER),
+    "two_ranks_with_a_slow_link": (["0", "1"], "slow link"),
+    "late_host": (["1"], HOST),
+    "slow_in_two_of_five_steps": (["1"], SLOWER),
+    "clocks_apart": (["2"], SLOWER),
+    "clocks_far_apart_in_collectives": (["1"], SLOWER),
+    "clocks_that_run_apart": (["1"], SLOWER),
+    "victim_is_not_recorded": (["1"], SLOWER),
+}
+NOBODY = {
+    **dict.fromkeys(("balanced_pipeline_of_4", "balanced_pipeline_of_3", "balanced_pipeline_of_2"), "none"),
+    **dict.fromkeys(("equal_ranks_2", "equal_ranks_4", "equal_ranks_8", "slower_by_too_little"), "none"),
+    "sequence_lengths": "no single rank: sequence imbalance",
+    "sequence_lengths_in_equal_grids": "no single rank: sequence imbalance",
+    "sequence_lengths_of_eight_ranks": "no single rank: sequence imbalance",
+    "culprit_is_not_recorded_in_a_pipeline": "a rank that was not recorded",
+    "culprit_is_not_recorded_in_data_parallel": "unknown",
+    "unknown_partners": "unknown",
+}
+SAYS = {
+    "data_parallel_slow_rank_1": (
+        "less. Same kernels slower: rank 1. Its repair wins",
+        True,
+    ),
+    "equal_ranks_4": ("No straggler: a step takes hardly longer than with all", False),
+    "sequence_lengths": ("No single rank: sequence imbalance: no few of the", False),
+}
+
+
+@pytest.mark.parametrize("name", unlike(NAMED))
+def test_the_slowdown_has_its_culprit_and_its_cause(name: str, played: Played) -> None:
+    ranks, cause = NAMED[name]
+    frame = slowdown(played(name)[0])
+    assert culprits(frame) == [("rank", rank, cause) for rank in ranks]
+    job = job_row(frame)
+    assert job["cause"] == cause
+    assert job["slowdown"] > 1.02
+    assert all(f"{rank}" in job["evidence"] for rank in ranks)
+
+
+@pytest.mark.parametrize(("stage", "ranks"), [(0, "0, 1"), (1, "2, 3")])
+def test_a_stage_of_tensor_parallel_ranks(stage: int, ranks: str, played: Played) -> None:
+    frame = slowdown(played(f"tensor_parallel_slow_{('first', 'last')[stage]}_stage")[0])
+    assert culprits(frame) == [("stage", str(stage), HAS_MORE)]
+    assert f"ranks {ranks}" in job_row(frame)["evidence"]
+
+
+@pytest.mark.parametrize("name", unlike(NOBODY))
+def test_the_slowdown_has_no_culprit(name: str, played: Played) -> None:
+    frame = slowdown(played(name)[0])
+    assert culprits(frame) == []
+    assert job_row(frame)["cause"] == NOBODY[name]
+
+
+@pytest.mark.parametrize("name", ["single_rank", "slow_kernels_without_communication"])
+def test_nothing_to_compare(name: str, played: Played) -> None:
+    with pytest.raises(MissingDataError):
+        slowdown(played(name)[0])
+
+
+@pytest.mark.parametrize(
+    ("slow", "equal"), [("pipeline_late_host_1", "balanced_pipeline_of_4"), ("late_host", "equal_ranks_4")]
+)
+def test_a_late_host_costs_what_the_job_without_it_gains(slow: str, equal: str, played: Played) -> None:
+    """Waits for the host are ideally those of the others, so the ideal job is the one without the fault."""
+    late, without = (job_row(slowdown(played(name)[0])) for name in (slow, equal))
+    assert late["cost_ns"] == pytest.approx(late["time_ns"] - without["time_ns"], rel=0.02)
+
+
+@pytest.mark.parametrize("times", [1.1, 2.0])
+def test_the_ideal_is_an_even_split(times: float, tmp_path: Path) -> None:
+    """One of four computes `times` as long: the mean is (3 + times) / 4, and all others wait for it."""
+    job = job_row(slowdown(Play(data_parallel(one(4, 1, Pace(times)))).open(tmp_path)))
+    computing, transfer = 4_000_000, 100_000
+    expected = (computing * times + transfer) / (computing * (3 + times) / 4 + transfer)
+    assert job["slowdown"] == pytest.approx(expected, rel=0.005)
+
+
+def test_clocks_change_nothing(played: Played) -> None:
+    same, apart = (slowdown(played(name)[0]) for name in ("pipeline_slow_stage_2", "clocks_apart"))
+    pd.testing.assert_frame_equal(same, apart)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_the_sentence_and_the_bars(name: str, played: Played) -> None:
+    frame = slowdown(played(name)[0])
+    words, named = SAYS[name]
+    assert words in ANALYSES["slowdown"].sentence(frame)
+    bars = marks(ANALYSES["slowdown"].chart, frame[frame["scope"].isin(("job", "rank"))]).table
+    notes = dict(zip(bars["label"], bars["note"], strict=True))
+    assert any(label.startswith("rank") and note != "" for label, note in notes.items()) is named
+
+
+def test_rows_of_one_scope(played: Played) -> None:
+    trace = played("data_parallel_slow_rank_1")[0]
+    whole, ranks = slowdown(trace), slowdown(trace, by="rank")
+    kept = whole[whole["scope"].isin(("job", "rank"))].reset_index(drop=True)
+    pd.testing.assert_frame_equal(ranks, kept)
+    assert ranks["key"].tolist() == ["all", "0", "1", "2", "3"]
+    with pytest.raises(ValueError, match="by must be one of all, operation, rank"):
+        slowdown(trace, by="stages")  # type: ignore[arg-type]
+
+
+def test_the_straggler_of_the_example() -> None:
+    frame = slowdown(examples.load("ddp_4ranks"))
+    assert culprits(frame) == [("rank", "2", SLOWER)]

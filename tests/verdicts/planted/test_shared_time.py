@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -29,8 +30,14 @@ def opened(programs: dict[int, Program], folder: Path, from_the_start: bool = Fa
     return play.open(folder)
 
 
+@cache
+def said_of(trace: Trace) -> pd.DataFrame:
+    """The overview, asked once."""
+    return overview(trace)
+
+
 def judged(trace: Trace) -> pd.DataFrame:
-    found = overview(trace)
+    found = said_of(trace)
     assert not list(map(str, faults_of(trace, found[found["topic"].isin((TOPIC, "straggler"))])))
     return found.set_index("topic")
 
@@ -43,19 +50,20 @@ def lengths(trace: Trace) -> set[int]:
 @pytest.mark.parametrize(("late", "later"), [(5 * MS, "5.00 ms"), (50 * MS, "50.0 ms")])
 def test_a_late_beginning_is_neither_a_loss_nor_a_saving(late: int, later: str, tmp_path: Path) -> None:
     trace = opened({0: BODY * 12, 1: [Idle(late), *BODY * 12]}, tmp_path)
-    found, said = judged(trace), story(trace)
+    found, said = judged(trace), story(trace, None, said_of(trace))
     assert f"Rank 1 begins to record {later} after the others" in found.loc[TOPIC, "text"]
     assert "straggler" not in found.index and len(lengths(trace)) == 1
     transfers = sum(part.ns for part in said.parts if part.lost_as == "communication")
     assert transfers == pytest.approx(11 * 100_000, abs=10_000)  # and no waiting
     assert "Rank 1 begins to record" in said.limits and said.whole_ns < 14 * MS
-    assert any("begins to record" in each["what"] for each in evidence(trace)["unknown"])
+    document = evidence(trace)
+    assert any("begins to record" in each["what"] for each in document["unknown"])
     # why no saving is estimated stands wherever one would
     why = "the ranks share only a part of it"
     causes = found[(found["role"] == "cause") & (found["share_pct"] > 0)]
     assert len(causes) and causes["saving"].str.contains(why).all()
     assert all(why in each.sure for each in said.advice if each.topic in causes.index)
-    listed = {each["id"]: each["saving"] for each in evidence(trace)["findings"]}
+    listed = {each["id"]: each["saving"] for each in document["findings"]}
     assert all(why in listed[topic]["unknown_because"] for topic in causes.index)
 
 
@@ -97,7 +105,7 @@ def test_a_rank_that_stops_recording_is_not_idle_afterwards(
     work: Program = [Compute("gemm", MS)]
     trace = opened({0: work * 60, 1: work * count}, tmp_path)
     assert lengths(trace) == {judged_ms * MS} and TOPIC in judged(trace).index
-    assert story(trace).scope.startswith(ranks)
+    assert story(trace, None, said_of(trace)).scope.startswith(ranks)
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(1, "rank 1 of 2"), (3, "both ranks")])
@@ -105,7 +113,7 @@ def test_hardly_more_than_a_wait_for_a_late_recording_is_not_judged(
     count: int, ranks: str, tmp_path: Path
 ) -> None:
     trace = opened({0: BODY * count, 1: [Idle(20 * MS), *BODY * count]}, tmp_path)
-    found, said = judged(trace), story(trace)
+    found, said = judged(trace), story(trace, None, said_of(trace))
     assert "Rank 1 begins to record 20.0 ms after the others" in found.loc[TOPIC, "text"]
     assert said.scope.startswith(ranks) and said.whole_ns < 4 * MS
 
@@ -115,7 +123,7 @@ def test_what_is_recorded_one_after_another_is_not_averaged(tmp_path: Path) -> N
     trace = opened({0: work * 60, 1: [Idle(100 * MS), *work * 12]}, tmp_path)
     row = judged(trace).loc[TOPIC]
     assert row["text"].startswith("Rank 1 is not judged: its time is 12.0 ms at most, that of rank 0 60.0 ms")
-    said = story(trace)
+    said = story(trace, None, said_of(trace))
     assert said.whole_ns == 60 * MS and said.scope.startswith("rank 0 of 2")
 
 
@@ -132,14 +140,14 @@ def test_a_first_step_that_ranks_enter_apart_is_left_out(tmp_path: Path) -> None
         in found.loc[TOPIC, "text"]
     )
     assert "straggler" not in found.index and found["steps"].dropna().eq(7).all()
-    assert story(trace).whole_ns < 6 * MS
+    assert story(trace, None, said_of(trace)).whole_ns < 6 * MS
 
 
 def test_an_only_step_that_is_a_wait_for_a_late_recording_is_not_judged(tmp_path: Path) -> None:
     programs = {rank: [*[Idle(20 * MS)] * rank, Step(0), *BODY] for rank in range(2)}
     trace = opened(programs, tmp_path)
     assert "Rank 1 enters the first step 20.0 ms after the others" in judged(trace).loc[TOPIC, "text"]
-    said = story(trace)
+    said = story(trace, None, said_of(trace))
     assert said.scope.startswith("rank 1 of 2, 1 step") and said.whole_ns < 2 * MS
 
 
@@ -149,7 +157,7 @@ def test_of_the_only_step_the_begin_is_left_out(tmp_path: Path) -> None:
     found = judged(trace)
     assert "Rank 1 enters the first step 20.0 ms after the others. What" in found.loc[TOPIC, "text"]
     assert "straggler" not in found.index and len(lengths(trace)) == 1
-    assert story(trace).whole_ns == pytest.approx(12 * MS, rel=0.02)
+    assert story(trace, None, said_of(trace)).whole_ns == pytest.approx(12 * MS, rel=0.02)
 
 
 def test_ranks_with_unlike_steps_are_not_averaged(tmp_path: Path) -> None:
@@ -161,7 +169,7 @@ def test_ranks_with_unlike_steps_are_not_averaged(tmp_path: Path) -> None:
     trace = opened(programs, tmp_path)
     row = judged(trace).loc[TOPIC]
     assert row["text"].startswith("Rank 1 is not judged: its time is 2.0")
-    assert story(trace).whole_ns == pytest.approx(12 * MS, rel=0.01)
+    assert story(trace, None, said_of(trace)).whole_ns == pytest.approx(12 * MS, rel=0.01)
 
 
 def test_a_recording_of_two_ranks() -> None:
