@@ -33,6 +33,16 @@ def crossed(*axes: Collection[Any]) -> list[tuple[Any, ...]]:
     return [tuple(column[case % len(column)] for column in columns) for case in range(max(map(len, columns)))]
 
 
+# Where a slow reader goes through every recording, longer ones are asked weekly: shorter ones are like them.
+MOST_BYTES = 1 << 20
+
+
+def is_asked(path: Path) -> bool:
+    """Is this recording, or each file of it, short enough?"""
+    files = [path, *path.rglob("*")] if path.exists() else []
+    return EVERY_CASE or all(file.stat().st_size <= MOST_BYTES for file in files)
+
+
 def tried(count: int) -> int:
     """How many random cases of a property are tried: by default a quarter of these."""
     return count if EVERY_CASE else -(-count // 4)

@@ -109,6 +109,9 @@ def offers(name: str, value: Any) -> bool:
 def test_docstrings_are_utf8() -> None:
     """Python 3.13 cannot import a module of which one is not."""
     for file in sorted((ROOT / "hta_widgets").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        if not re.search(r"\\[uUN]", text):  # what is no UTF-8 is written so
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 (ast.get_docstring(node) or "").encode()

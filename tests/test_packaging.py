@@ -1,12 +1,10 @@
 """What a user installs: the wheel and the sdist carry the bundles and the licences of what is in them, the
 translated kernels, the example traces and the type marker, describe themselves to PyPI, and replace an older
-version for good. The wheel is built as `pip install git+https://...` does it: in isolation, from sources
-without translated kernels, by an environment that has nothing but pip."""
+version for good. The wheel is built as `pip install git+https://...` does it: in isolation."""
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from benchmarks import installed
 from hta_widgets import Trace, analysis, examples
 from hta_widgets.jit import object_code
 from hta_widgets.trace.reader.event_scan import scan_block
@@ -51,59 +50,60 @@ PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widg
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with pip alone."""
-    folder = tmp_path_factory.mktemp("bare")
-    venv.create(folder, with_pip=True)
-    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-
-
-@pytest.fixture(scope="module")
-def distributions(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with the sdist and the wheel.
 
-    That takes about 150 s of CPU for pip's packages and the translation, which .ci/run has just seen when it
-    installed the checkout, in isolation as well: there the sdist keeps what that translated.
+    Those that are measured, which .ci/run builds beside the tests (`benchmarks/installed.py`); where they are
+    not there, or not of this checkout, they are built here. Translated is then once more, for 40 s of CPU,
+    unless .ci/run has just seen it when it installed the checkout, in isolation as well.
     """
+    if built(installed.DISTRIBUTIONS):
+        return installed.DISTRIBUTIONS
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    source = unpacked(folder, tmp_path_factory.mktemp("source"))
-    if not os.environ.get("HTA_WIDGETS_TRANSLATED_IN_ISOLATION"):
-        shutil.rmtree(source / "hta_widgets/jit/portable_code")
-    pip(bare, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
+    online(lambda: installed.build(folder, bool(os.environ.get("HTA_WIDGETS_TRANSLATED_IN_ISOLATION"))))
     return folder
 
 
+def built(folder: Path) -> bool:
+    """Are the sdist and the wheel there, of what the checkout holds now?"""
+    sdists = [*folder.glob("*.tar.gz")]
+    if len(sdists) != 1 or len([*folder.glob("*.whl")]) != 1:
+        return False
+    with tarfile.open(sdists[0]) as archive:
+        held = {member.name.partition("/")[2]: member for member in archive if member.isfile()}
+        return held.keys() >= PACKAGE_FILES and all(
+            (ROOT / name).is_file() and (ROOT / name).read_bytes() == content.read()
+            for name, member in held.items()
+            if name != "PKG-INFO" and (content := archive.extractfile(member))
+        )
+
+
 @pytest.fixture(scope="module")
-def installed(bare: Path, distributions: Path) -> Path:
+def python(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment into which the wheel was installed, beside what the tests have.
 
     Of that it takes what the wheel depends on: another time pip need not unpack it.
     """
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     (wheel,) = distributions.glob("*.whl")
-    pip(bare, "install", "--no-deps", str(wheel))
-    ask = [str(bare), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    online(lambda: installed.pip(python, "install", "--no-deps", "--no-compile", str(wheel)))
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
     # paths of such a file come after the environment's own, and bring no editable install with them
     (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
-    return bare
+    return python
 
 
-def pip(python: Path, *arguments: str) -> None:
-    """Run pip as CI does; without a registry there is nothing to test."""
-    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(
-        command,
-        env=environment() | {"CI": "true", "PIP_NO_COMPILE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "Failed to establish a new connection" in done.stderr and not os.environ.get("CI"):
-        pytest.skip("pip reaches no package registry")
-    assert done.returncode == 0, done.stdout + done.stderr
+def online(install: Callable[[], None]) -> None:
+    """Without a registry there is nothing to test."""
+    try:
+        install()
+    except RuntimeError as error:
+        if "Failed to establish a new connection" in str(error) and not os.environ.get("CI"):
+            pytest.skip("pip reaches no package registry")
+        raise
 
 
 def environment() -> dict[str, str]:
@@ -178,7 +178,7 @@ def test_sdist(distributions: Path) -> None:
 def test_the_simulator_runs_from_the_sdist_on_the_standard_library(
     distributions: Path, tmp_path: Path
 ) -> None:
-    source = unpacked(distributions, tmp_path)
+    source = installed.unpacked(distributions, tmp_path)
     program = """import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
@@ -189,7 +189,7 @@ simulate(SimulatedJob("mine", "ddp", ranks=2, steps=1, layers=1)).write(Path(sys
     assert Trace.open(tmp_path / "traces", cache=False).ranks == [0, 1]
 
 
-def test_the_first_answer_ever_needs_no_compiler(installed: Path, tmp_path: Path) -> None:
+def test_the_first_answer_ever_needs_no_compiler(python: Path, tmp_path: Path) -> None:
     """On a new machine LLVM makes machine code the first time, and numba is never imported."""
     program = """import sys
 from hta_widgets import Trace, analysis
@@ -199,7 +199,7 @@ print(*(name in sys.modules for name in ("numba", "llvmlite")))"""
     path = examples.path("ddp_4ranks")
 
     def answer() -> list[str]:
-        command = [installed, "-c", program, str(path)]
+        command = [python, "-c", program, str(path)]
         done = subprocess.run(
             command, env=environment() | caches, cwd=tmp_path, capture_output=True, text=True, check=True
         )
@@ -211,11 +211,11 @@ print(*(name in sys.modules for name in ("numba", "llvmlite")))"""
 
 
 def test_an_upgrade_never_runs_machine_code_of_the_version_before(
-    distributions: Path, installed: Path, tmp_path: Path
+    distributions: Path, python: Path, tmp_path: Path
 ) -> None:
     """Neither the code that the version before left in the user's cache nor a translation that was not made
     anew. The kernel asked is in one module, the change in another."""
-    source = unpacked(distributions, tmp_path)
+    source = installed.unpacked(distributions, tmp_path)
     replace(source / "hta_widgets/trace/reader/bytes.py", "return h ^ (h >> u64(29))", "return u64(29)")
     replace(source / "pyproject.toml", 'version = "', 'version = "1')
     (source / "hta_widgets/jit/portable_code/index.json").touch()  # as if the translation were up to date
@@ -229,7 +229,7 @@ print(dictionary.entries.slot_hash.max(), "numba" in sys.modules)"""
 
     def answer() -> list[str]:
         done = subprocess.run(
-            [installed, "-c", ask],
+            [python, "-c", ask],
             env=environment(),
             cwd=tmp_path,
             capture_output=True,
@@ -242,16 +242,8 @@ print(dictionary.entries.slot_hash.max(), "numba" in sys.modules)"""
     assert first[0] != "29"
     assert first[1] == "False"
     (newer,) = tmp_path.glob("*.whl")
-    pip(installed, "install", "--no-deps", "--no-index", str(newer))
+    installed.pip(python, "install", "--no-deps", "--no-compile", "--no-index", str(newer))
     assert answer() == ["29", "True"]
-
-
-def unpacked(distributions: Path, folder: Path) -> Path:
-    """The tree of the sdist, in a folder."""
-    (sdist,) = distributions.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / sdist.name.removesuffix(".tar.gz")
 
 
 def metadata(distributions: Path) -> Message:

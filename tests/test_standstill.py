@@ -45,14 +45,25 @@ PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist
 ALONE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def run_that_stands_still(folder: Path, where: str, workers: tuple[str, ...]) -> subprocess.Popen[str]:
+def lay_out(folder: Path, end_seconds: float, timeout_seconds: int, **tests: str) -> None:
+    """Tests with our watch over them, and nothing of the package."""
     watch = (ROOT / "tests" / "conftest.py").read_text()
-    assert "END_SECONDS = 120.0" in watch
-    (folder / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
+    for ours, theirs in (
+        ("END_SECONDS = 120.0", f"END_SECONDS = {end_seconds}"),
+        ("from tests.support import tried", "tried = int"),
+    ):
+        assert ours in watch
+        watch = watch.replace(ours, theirs)
+    (folder / "conftest.py").write_text(watch)
     (folder / "pytest.ini").write_text(
-        "[pytest]\nfaulthandler_timeout = 2\nfaulthandler_exit_on_timeout = true\n"
+        f"[pytest]\nfaulthandler_timeout = {timeout_seconds}\nfaulthandler_exit_on_timeout = true\n"
     )
-    (folder / "test_it.py").write_text(f"import threading\nimport pytest\n{WHERE[where]}\n")
+    for name, text in tests.items():
+        (folder / f"test_{name}.py").write_text(text)
+
+
+def run_that_stands_still(folder: Path, where: str, workers: tuple[str, ...]) -> subprocess.Popen[str]:
+    lay_out(folder, 1.0, 2, it=f"import threading\nimport pytest\n{WHERE[where]}\n")
     return subprocess.Popen(
         [*PYTEST, *workers, str(folder)],
         cwd=folder,
@@ -79,11 +90,8 @@ def test_a_run_that_stands_still_ends(
 
 
 def test_a_worker_that_waits_for_another_is_left_alone(tmp_path: Path) -> None:
-    watch = (ROOT / "tests" / "conftest.py").read_text()
-    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 5.0"))
-    (tmp_path / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 60\n")
-    (tmp_path / "test_quick.py").write_text("def test_it(): pass\n")
-    (tmp_path / "test_slow.py").write_text("import time\ndef test_it(): time.sleep(10)\n")
+    slow = "import time\ndef test_it(): time.sleep(10)\n"
+    lay_out(tmp_path, 5.0, 60, quick="def test_it(): pass\n", slow=slow)
     command = [*PYTEST, "-n", "2", "--dist", "loadfile", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0 and "2 passed" in done.stdout

@@ -30,6 +30,8 @@ EXCEPTED = {
     "hta_widgets/trace/reader/listing.py": ["urllib.parse"],  # takes the escapes out of links
     "hta_widgets/trace/memory.py": ["ctypes"],  # asks the C library to give back what was freed
 }
+# Without one of these words there is nothing to look for.
+TOLD_BY = re.compile(rf"\b({'|'.join((*UNPICKLES, *NETWORK, *PROCESSES, *RUNS_TEXT, 'allow_pickle'))})\b")
 OF_BROWSERS = re.compile(
     r"(?<![#.\w])(?:eval|fetch|importScripts)\(|new Function\b|\bFunction\(|XMLHttpRequest|WebSocket"
     r"|EventSource|sendBeacon|RTCPeerConnection|\bimport\(|document\.write"
@@ -39,7 +41,9 @@ ADDRESSES = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
 
 def suspects(text: str) -> list[str]:
     """What Python code imports or calls that reads code from data, or asks the network."""
-    found = []
+    found: list[str] = []
+    if not TOLD_BY.search(text):
+        return found
     for node in ast.walk(ast.parse(text)):
         names = []
         if isinstance(node, ast.Import):

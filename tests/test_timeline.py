@@ -37,7 +37,7 @@ from hta_widgets.trace.accelerator import accelerator_in
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
-from tests.support import shared_input, shared_trace
+from tests.support import shared_input, shared_trace, tried
 
 CATEGORIES = ["kernel", "cpu_op", "user_annotation", "cuda_sync"]
 CLASSES = [EventClass.COMPUTE, EventClass.HOST_OP, EventClass.ANNOTATION, EventClass.SYNC]
@@ -94,7 +94,7 @@ def assert_disjoint(lanes: Lanes) -> None:
         assert (end[:-1] <= start[1:]).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices, slices)
 def test_lanes_are_disjoint_and_hold_every_slice_once(first, second):
     ranks = [rank_of(first, 0), rank_of(second, 4)]
@@ -151,7 +151,7 @@ def plain_lanes(rank):
     return drawn
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices, slices)
 def test_lanes_are_those_of_a_plain_computation(first, second):
     ranks = [rank_of(first, 0), rank_of(second, 4)]
@@ -172,7 +172,7 @@ def test_an_event_is_found_on_its_own_rank_only():
     assert [lanes.find(rank, event) for rank, event in ((0, 0), (4, 0), (4, 2), (0, 2))] == [0, 1, 2, -1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices)
 def test_flows_join_a_launch_and_its_kernel(rows):
     rank = rank_of(rows)
@@ -262,7 +262,7 @@ def test_a_deep_stack_has_a_lane_per_frame():
     assert len(lanes.offsets) - 1 == n
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices)
 def test_every_level_conserves_counts_and_busy_time(rows):
     lanes = build_lanes([rank_of(rows)])
@@ -319,7 +319,7 @@ def test_stored_levels_are_the_small_ones_of_a_plain_computation(seed):
     assert len(told) > 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices, st.integers(0, 2_000_000), st.integers(1, 2_500_000), st.sampled_from([1, 40, 1600]))
 def test_a_window_holds_every_slice_that_it_touches(rows, start, width, pixels):
     lanes = build_lanes([rank_of(rows)])
@@ -435,7 +435,7 @@ def restored(packed: Packed, offsets) -> tuple[list[list[int]], list[int], list[
     return times, kinds, list(zip(source, target, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices, slices)
 def test_whatever_is_packed_can_be_restored(first, second):
     lanes = build_lanes([rank_of(first, 0), rank_of(second, 4)])
@@ -489,7 +489,7 @@ def test_activity_is_the_share_of_each_bin_by_class():
     assert host.tolist() == pytest.approx([1, 1, 1, 1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(slices)
 def test_activity_is_what_slices_cover_of_each_bin(rows):
     lanes = build_lanes([rank_of(rows)])

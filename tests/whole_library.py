@@ -52,7 +52,7 @@ def use_it_all(folder: Path) -> int:
     ):
         with contextlib.redirect_stdout(io.StringIO()):
             code = main([*argv, "-q"])
-        if code:  # an assertion would be left out by -O
+        if code:
             raise SystemExit(f"{argv} ended with {code}")
     return answered
 
@@ -60,7 +60,7 @@ def use_it_all(folder: Path) -> int:
 def _all_well(widget: TraceExplorer | DiffViewer) -> None:
     """Close a widget, none of whose parts failed: in their threads a warning is an error of the part."""
     parts = [part for part in _instances.values() if getattr(part, "status", "") == "error"]
-    if parts:  # an assertion would be left out by -O
+    if parts:
         raise SystemExit(f"{parts[0]}: {parts[0].message}")
     widget.close()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from hta_widgets.cli import main
+from hta_widgets.cli.opening import kept_open
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Done(code, *capfd.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="module")
+def opened_once() -> Iterator[None]:
+    """All commands about a recording look at the same trace, for modules whose subject is not its opening."""
+    with kept_open(8):
+        yield
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from hta_widgets import TraceExplorer, examples
 from tests.cli.conftest import Run
 from tests.loops.program import Loop, simulated, write
 
+pytestmark = pytest.mark.usefixtures("opened_once")
+
 DDP = examples.path("ddp_4ranks")
 GPT2 = examples.path("gpt2_ddp")
 

@@ -26,6 +26,8 @@ from tests.cli.test_exit_codes import failed
 from tests.cli.test_same_numbers import plain
 from tests.support import EVERY_CASE, shared_trace
 
+pytestmark = pytest.mark.usefixtures("opened_once")
+
 SERVING = examples.path("inference_cuda_graphs")
 Simulated = Callable[..., Path]
 

@@ -12,6 +12,8 @@ from hta_widgets.analysis.wholes import shown_scope
 from hta_widgets.trace.scope import Scope
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("opened_once")
+
 DDP = examples.path("ddp_4ranks")
 GAPS = ("analyze", "idle_gaps", DDP, "--format", "json")
 

@@ -15,6 +15,8 @@ from tests.analysis.kineto_file import event, kernel, launch, write
 from tests.cli.conftest import Run
 from tests.report.reading import part
 
+pytestmark = pytest.mark.usefixtures("opened_once")
+
 UNKNOWN = "?"
 
 

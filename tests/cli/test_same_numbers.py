@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ import pytest
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.wholes import coverage_of, shown_scope, whole_of
-from hta_widgets.cli.opening import kept_open
 from hta_widgets.errors import MissingDataError
 from tests.cli.conftest import Run
 from tests.support import crossed
+
+pytestmark = pytest.mark.usefixtures("opened_once")  # the API looks at another trace
 
 DDP = examples.path("ddp_4ranks")
 PART = {"ranks": (0, 2), "iterations": (10, 11), "window": (2_000_000, 30_000_000)}
@@ -40,13 +40,6 @@ def explorers(ddp: Trace) -> dict[str, TraceExplorer]:
     return {
         name: TraceExplorer(ddp, selection=selection, panels=[]) for name, selection in SELECTIONS.items()
     }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def opened_once() -> Iterator[None]:
-    """All commands look at the same trace; the API at another."""
-    with kept_open(1):
-        yield
 
 
 def plain(frame: pd.DataFrame) -> list[list[Any]]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import walk_packages
 
+import pytest
+
 import hta_widgets
+from hta_widgets.cli import warm_up
 from hta_widgets.jit import Kernel
 from tests.cli.conftest import Run
 
@@ -42,5 +45,7 @@ def test_every_kernel_is_compiled(run: Run) -> None:
     assert [name for name in left if not name.startswith(RARE)] == []
 
 
-def test_it_can_be_quiet(run: Run) -> None:
+def test_it_can_be_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "STEPS", {"nothing": lambda: None})
+    assert run("warm-up").err == "compiling: nothing\n"
     assert run("warm-up", "--quiet").err == ""

@@ -13,7 +13,7 @@ from tests.faults import probes
 from tests.faults.catalogue import Fault
 from tests.faults.random_slips import random_slips
 from tests.faults.reach import Seen
-from tests.support import ROOT
+from tests.support import ROOT, tried
 
 RIGHT = """
 from hta_widgets.jit import kernel
@@ -110,7 +110,7 @@ def test_slips_come_from_everywhere_and_have_tests() -> None:
     assert [fault.name for fault in drawn if fault.problem(ROOT) or not fault.tests] == []
     layers = {Path(fault.file).parts[1] for fault in drawn}
     assert {"analysis", "trace", "widgets", "hta", "cli", "charts", "timeline", "src"} <= layers
-    for fault in drawn:
+    for fault in drawn[: tried(len(drawn))]:
         text = (ROOT / fault.file).read_text(encoding="utf-8")
         if not fault.in_front_end:
             assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(text.replace(fault.old, fault.new)))

@@ -18,14 +18,7 @@ from tests.parity.sample import is_left_out, left_out
 from tests.support import SHARED_TRACES
 
 # The longest first, so that no process is left alone with one at the end.
-LONGEST = (
-    "trace_diff_",
-    "pair-diff",
-    "ns_resolution_trace",
-    "nccl_parser_config",
-    "mi300_resnet",
-    "resnet50",
-)
+LONGEST = ("trace_diff_", "pair-diff", "mi300_resnet", "resnet50", "ns_resolution_trace", "alexnet", "h100_")
 
 
 @pytest.fixture(scope="session")

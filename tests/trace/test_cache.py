@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hta_widgets.trace.reader import cache, sealed
+from hta_widgets.trace.reader import cache, parallel, sealed
 from hta_widgets.trace.reader.cache_budget import CacheBudget
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.trace.reader.parallel import read_all
@@ -348,6 +348,7 @@ def test_a_job_larger_than_the_budget_is_partly_served(
     (before,) = files(folder)
     size = before.stat().st_size
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(3 * size + size // 2))
+    monkeypatch.setattr(parallel, "WORKERS", 1)  # of files that are read side by side any may be the first
     listed, scanned = [], []
     iterdir, scan = Path.iterdir, cache.scan
     monkeypatch.setattr(Path, "iterdir", lambda path: (listed.append(path), iterdir(path))[1])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.trace.iteration_clock import BEHIND_SHARE, MISSED_SHARE
-from tests.support import GPU_TRACES, shared_trace
+from tests.support import GPU_TRACES, shared_trace, tried
 from tests.trace.helpers import kernel, rank_of, slice_, write
 from tests.verdicts.planted.host_program import US, Program
 
@@ -252,7 +252,7 @@ def own_busy(start: np.ndarray, end: np.ndarray) -> int:
     return covered
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=tried(25))
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 400), st.integers(0, 80), st.integers(7, 9)), max_size=25

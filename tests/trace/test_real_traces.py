@@ -11,15 +11,20 @@ import pytest
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import EventClass, Trace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
-from tests.support import EVERY_CASE, SHARED_TRACES, shared_trace
+from tests.support import EVERY_CASE, SHARED_TRACES, is_asked, shared_trace
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "mtia_ccp_events"}
 FOREIGN = ("benchmark_simple_add_et", "memory_timeline")
 FILES = sorted(
     str(path.relative_to(SHARED_TRACES))
     for path in SHARED_TRACES.rglob("*.json*")
-    if not any(word in path.name for word in FOREIGN)
+    if not any(word in path.name for word in FOREIGN) and is_asked(path)
 )
+LONG = [
+    "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
+    "tracelens/mi300/resnet_act_checkpoint.json.gz",
+    "kineto/resnet50_num_workers_0/worker0.pt.trace.json.gz",
+]
 EXPECTED = {
     "hta/trace_filter/sampled_rank-0.json.gz": ("ProfilerStep", [551, 552]),
     "hta/nccl_parser_config/nccl_data.json.gz": ("ProfilerStep", [4, 5, 6]),
@@ -149,10 +154,9 @@ def test_files_that_are_no_traces():
     "name",
     [
         "hta/nccl_parser_config/nccl_data.json.gz",
-        "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
-        "tracelens/mi300/resnet_act_checkpoint.json.gz",
         "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
-        *(["kineto/resnet50_num_workers_0/worker0.pt.trace.json.gz"] if EVERY_CASE else []),
+        "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
+        *(LONG if EVERY_CASE else []),
     ],
 )
 def test_numeric_arguments_are_those_of_the_file(name):
@@ -173,6 +177,6 @@ def test_numeric_arguments_are_those_of_the_file(name):
             np.testing.assert_array_equal(values, expected, column.name)
             found |= {column.name} if any(value is not None for value in told) else set()
     assert len(found) > 8
-    if "bert" in name:
+    if "h100" in name:
         fractions = rank.argument("blocks_per_sm")
         assert (fractions[~np.isnan(fractions)] % 1 > 0).any()

@@ -14,12 +14,13 @@ import pytest
 from hta_widgets.errors import TraceNotFoundError
 from hta_widgets.trace.reader import blocks, columns, scanner
 from hta_widgets.trace.reader.schema import NULL
-from tests.support import SHARED_TRACES
+from tests.support import SHARED_TRACES, is_asked
 
 REAL_TRACES = sorted(
     path
     for path in SHARED_TRACES.rglob("*.json*")
-    if not path.stem.endswith("_et.json")  # an execution trace, not a Kineto trace
+    # not an execution trace, which is no Kineto trace
+    if not path.stem.endswith("_et.json") and is_asked(path)
 )
 
 

@@ -23,6 +23,7 @@ from hta_widgets.analysis import COMPARISONS
 from hta_widgets.analysis.compare.compare import _COLUMNS as DIFF_COLUMNS
 from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
+from tests.support import tried
 from tests.widgets.comparing import Until, counted, texts
 from tests.widgets.decoded import numbers
 
@@ -155,7 +156,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=tried(30))
 @given(
     ROWS,
     st.sampled_from(["", "ADD", ".", "<", "  mm "]),

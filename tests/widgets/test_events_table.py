@@ -18,7 +18,7 @@ from hta_widgets.widgets.event_columns import KNOWN_COLUMNS, NATURAL, is_text
 from hta_widgets.widgets.event_order import EventList, stable_order
 from hta_widgets.widgets.events_table import MOST_ROWS, EventsTable
 from hta_widgets.widgets.files import as_bytes
-from tests.support import shared_trace
+from tests.support import shared_trace, tried
 from tests.trace.helpers import kernel, slice_
 from tests.trace.helpers import write as write_trace
 from tests.widgets.decoded import numbers
@@ -89,7 +89,7 @@ selections = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tried(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(selections, st.sampled_from(["", "dur_ns", "-dur_ns", "-name", "correlation"]), st.integers(0, 2000))
 def test_pages_are_slices_of_the_chosen_events(
     ddp: Trace, selection: Selection, sort: str, first: int

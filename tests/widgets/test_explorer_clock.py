@@ -44,13 +44,21 @@ def edges(trace: Trace) -> list[tuple[int, int]]:
     return list(zip(frame["start_ns"].tolist(), frame["end_ns"].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("clock", ["host", "device"])
-def test_a_trace_with_another_clock_answers_as_one_opened_with_it(clock: Any) -> None:
-    path = examples.path("gpt2_ddp")
-    first = Trace.open(path)
-    number = int(first.iterations["iteration"].iloc[1])
-    scope = Scope(iterations=(number,))
+@pytest.fixture(scope="module")
+def asked() -> tuple[Trace, Scope]:
+    """A job that was asked everything about a step, as it is timed by itself."""
+    first = examples.load("gpt2_ddp")
+    scope = Scope(iterations=(int(first.iterations["iteration"].iloc[1]),))
     all_answers(first, scope)  # what is remembered by one clock must not answer for the other
+    return first, scope
+
+
+@pytest.mark.parametrize("clock", ["host", "device"])
+def test_a_trace_with_another_clock_answers_as_one_opened_with_it(
+    asked: tuple[Trace, Scope], clock: Any
+) -> None:
+    first, scope = asked
+    path = examples.path("gpt2_ddp")
     switched, opened = (
         all_answers(first.timed_by(clock), scope),
         all_answers(Trace.open(path, clock=clock), scope),

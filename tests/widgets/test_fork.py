@@ -4,11 +4,12 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from importlib import util
 from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import EVERY_CASE, ROOT
 from tests.widgets.forked import JOB, SECONDS
 
 # In a process of its own: what other tests leave running in this one would be forked, too.
@@ -17,43 +18,32 @@ import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 from tests.widgets.forked import JOB, SECONDS, report
 from hta_widgets import TraceExplorer
-size = TraceExplorer(JOB).to_html(sys.argv[2] + "/parent.html").stat().st_size
-with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(sys.argv[1])) as pool:
-    found = pool.submit(report, sys.argv[2] + "/child.html").result(timeout=2 * SECONDS)
-assert abs(found - size) < 0.1 * size
-"""
-
-WITH_JOBLIB = """
-import sys
-import joblib
-from tests.widgets.forked import JOB, report
-from hta_widgets import TraceExplorer
-TraceExplorer(JOB).to_html(sys.argv[1] + "/parent.html")
-for backend in ("loky", "multiprocessing"):
-    targets = [f"{sys.argv[1]}/{backend}{number}.html" for number in range(2)]
-    sizes = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(report)(path) for path in targets)
-    assert min(sizes) > 10_000
+size = TraceExplorer(JOB).to_html(sys.argv[1] + "/parent.html").stat().st_size
+for method in sys.argv[2:]:
+    if method in ("fork", "spawn"):
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method)) as pool:
+            found = [pool.submit(report, sys.argv[1] + "/child.html").result(timeout=2 * SECONDS)]
+    else:
+        import joblib
+        targets = [f"{sys.argv[1]}/{method}{number}.html" for number in range(2)]
+        found = joblib.Parallel(n_jobs=2, backend=method)(joblib.delayed(report)(path) for path in targets)
+    assert all(abs(each - size) < 0.1 * size for each in found), method
+    print(method)
 """
 
 
-def run(code: str, *arguments: str) -> None:
+def test_reports_are_written_in_children(tmp_path: Path) -> None:
+    """Of pools and of joblib's workers, in one process after the other."""
+    methods = [each for each in ("fork", "spawn") if each in multiprocessing.get_all_start_methods()]
+    if util.find_spec("joblib"):
+        # loky's workers begin anew, too
+        methods = [*(methods if EVERY_CASE else methods[:-1]), "multiprocessing", "loky"]
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=ROOT, capture_output=True, text=True, timeout=4 * SECONDS,
+        [sys.executable, "-c", PARENT, str(tmp_path), *methods],
+        cwd=ROOT, capture_output=True, text=True, timeout=8 * SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_report_is_written_in_a_child(tmp_path: Path, method: str) -> None:
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this platform cannot {method}")
-    run(PARENT, method, str(tmp_path))
-
-
-def test_joblib_workers_write_reports(tmp_path: Path) -> None:
-    pytest.importorskip("joblib")
-    run(WITH_JOBLIB, str(tmp_path))
+    assert done.stdout.split() == methods
 
 
 CHILD = """

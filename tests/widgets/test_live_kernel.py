@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,35 +160,13 @@ def bare(version: str) -> Iterator[Kernel]:
         manager.shutdown_kernel(now=True)
 
 
-@contextmanager
-def started(version: str, target: Path) -> Iterator[Kernel]:
-    """The same with an explorer of a job."""
-    with bare(version) as kernel:
-        assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
-        yield kernel
-
-
 @pytest.fixture(scope="module", params=VERSIONS)
 def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    with started(request.param, tmp_path_factory.mktemp("reports") / "report.html") as kernel:
+    """One of each version, with an explorer of a job."""
+    target = tmp_path_factory.mktemp("reports") / "report.html"
+    with bare(request.param) as kernel:
+        assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
         yield kernel
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def fresh_kernel(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Kernel]:
-    """One that nothing interrupts: an interrupt of what the kernel itself prints may mix its messages."""
-    with started(request.param, tmp_path_factory.mktemp("reports") / "report.html") as kernel:
-        yield kernel
-
-
-@pytest.mark.parametrize("work", WORK)
-def test_a_kernel_is_usable_after_an_interrupt(kernel: Kernel, work: str) -> None:
-    for delay in (0.0, 0.05):
-        ended = kernel.run(f"print('working')\nwhile True:\n    {WORK[work]}", interrupted_after=delay)
-        assert ended == "KeyboardInterrupt"
-    assert kernel.run(USABLE) == "usable\n"
 
 
 PAIRS = 100
@@ -200,9 +177,8 @@ while time.monotonic() < end:
 """
 
 
-def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
+def test_each_message_of_a_browser_counts_once(kernel: Kernel) -> None:
     """A hundred selections and questions in a second, while a cell computes and after it."""
-    kernel = fresh_kernel
     crumb, timeline = kernel.run("print(parts['breadcrumb'].model_id, parts['timeline'].model_id)").split()
     sent = [kernel.send("execute_request", code=BUSY, silent=False)]
     for at in range(PAIRS):
@@ -231,9 +207,8 @@ def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
     assert kernel.run("explorer.selection.clear()") == ""
 
 
-def test_a_cell_that_changed_something_holds_up_no_answer(fresh_kernel: Kernel) -> None:
+def test_a_cell_that_changed_something_holds_up_no_answer(kernel: Kernel) -> None:
     """It computes on: a browser with a shell of its own is answered meanwhile, where kernels have such."""
-    kernel = fresh_kernel
     subshells = kernel.run("import ipykernel; print(ipykernel.version_info >= (7,))") == "True\n"
     shell = kernel.new_subshell() if subshells else None
     timeline = kernel.run("print(parts['timeline'].model_id)").strip()
@@ -254,3 +229,12 @@ def test_a_cell_that_changed_something_holds_up_no_answer(fresh_kernel: Kernel) 
     assert meanwhile == (20 if subshells else 0)
     kept = "print({len(getattr(part.comm, '_reply_subshell_ids', ())) for part in parts.values()})"
     assert kernel.run(kept) == "{0}\n"
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_kernel_is_usable_after_an_interrupt(kernel: Kernel, work: str) -> None:
+    """The last of a kernel: an interrupt of what the kernel itself prints may mix its messages."""
+    for delay in (0.0, 0.05):
+        ended = kernel.run(f"print('working')\nwhile True:\n    {WORK[work]}", interrupted_after=delay)
+        assert ended == "KeyboardInterrupt"
+    assert kernel.run(USABLE) == "usable\n"

@@ -21,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
 from hta_widgets.widgets.what_if_answer import PARTS
 from hta_widgets.widgets.what_if_controls import CONTROLS, described, edits_of, effect_of, settings_of
-from tests.support import GPU_TRACES, ROOT, shared_trace
+from tests.support import GPU_TRACES, ROOT, SHARED_TRACES, is_asked, shared_trace
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def same_in_node(rank_trace: RankTrace, bundle: Path, folder: Path) -> list[dict
     return answers
 
 
-@pytest.mark.parametrize("name", GPU_TRACES)
+@pytest.mark.parametrize("name", [name for name in GPU_TRACES if is_asked(SHARED_TRACES / name)])
 def test_recorded_traces_replay_in_node_as_in_python(name: str, bundle: Path, tmp_path: Path) -> None:
     trace = Trace.open(shared_trace(name))
     rank = trace.ranks[0]
