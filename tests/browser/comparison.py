@@ -2,6 +2,7 @@
 
 import json
 import os
+from ast import literal_eval
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -13,10 +14,15 @@ OTHER = "gpt2_fsdp_full_shard"
 # What the two timelines show, as Python knows it; the browser tells it when the hand rests.
 VIEWS = "[list(part.view or ()) for area, part, _ in viewer.parts if area == 'timeline']"
 
+REST = (
+    "([selection.clear() for selection in viewer.selections.values()], "
+    "setattr(viewer, 'align', 'step'), setattr(viewer, 'locked', True), setattr(viewer, 'line', None))"
+)
+
 
 def open_viewer(lab: Lab, runs: str = EXAMPLES, timelines: int = 2) -> Locator:
     code = f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({runs})"
-    lab.open_code(code, "viewer", name="diff.ipynb")
+    lab.show(code, "viewer", name="diff.ipynb")
     viewer = lab.page.locator(".hta-diff")
     expect(viewer.locator(TIMELINE)).to_have_count(timelines, timeout=60_000)
     expect(viewer.locator(".hta-panel[data-kind=diff] tbody tr").first).to_be_visible(timeout=30_000)
@@ -60,9 +66,8 @@ def moved(lab: Lab, page: Page, before: list[list[int]]) -> list[list[int]]:
     alike = 0
     for _ in range(150):
         page.wait_for_timeout(100)
-        now = views(lab)
-        answered = lab.kernel("not viewer._rpc_tickets") == "True"
-        alike = alike + 1 if now == last and answered else 0
+        now, asked = literal_eval(lab.kernel(f"({VIEWS}, bool(viewer._rpc_tickets))"))
+        alike = alike + 1 if now == last and all(now) and not asked else 0
         if alike >= 4 and all(new != old for new, old in zip(now, before, strict=False)):
             return now
         last = now

@@ -1,13 +1,15 @@
 """One browser, and one JupyterLab in a page of it, for the whole run: starting them costs seconds."""
 
-import shutil
+import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect, sync_playwright
 
+from tests.browser import forked_kernels, four_ranks
 from tests.browser.lab import Lab, chromium_browser, jupyter_lab, page_of
 from tests.job.many_ranks import SLOW, write_job
 from tests.support import ROOT
@@ -23,6 +25,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_drives_browser)
     for item in filter(_drives_browser, items):
         item.add_marker(pytest.mark.browser)
+
+
+# Files that show the same notebook, or the same job, one after the other.
+TOGETHER = (
+    ("diff_viewer", "locked_timelines"),
+    ("first_screen", "keyboard", "shell", "steps", "story", "tasks"),
+    ("inspector", "memory_panel"),
+    ("job_view", "rank_picker"),
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of `--dist loadfile`: such files go to one worker, which then opens that once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            name = Path(file).stem.removeprefix("test_")
+            return next((files[0] for files in TOGETHER if name in files), file)
+
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def _drives_browser(item: pytest.Item) -> bool:
@@ -52,8 +77,10 @@ def page(browser: Browser) -> Iterator[Page]:
 def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab in its light theme."""
     root = tmp_path_factory.mktemp("lab")
-    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-        shutil.copy(notebook, root)
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        notebook = json.loads(path.read_text("utf-8"))
+        notebook["metadata"]["kernelspec"] = forked_kernels.METADATA
+        (root / path.name).write_text(json.dumps(notebook), "utf-8")
     with jupyter_lab(root) as server, page_of(browser) as page:
         yield Lab(server, page)
 
@@ -66,6 +93,22 @@ def dark_lab(lab: Lab) -> Iterator[Lab]:
     lab.use_theme(dark=True)
     yield lab
     lab.use_theme(dark=False)
+
+
+@pytest.fixture(scope="module")
+def day(lab: Lab) -> Iterator[Lab]:
+    """JupyterLab in a wider page, with the explorer of four ranks."""
+    lab.page.set_viewport_size({"width": 1440, "height": 900})
+    four_ranks.show(lab)
+    yield lab
+    lab.expect_no_errors()
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def root(day: Lab) -> Locator:
+    """That explorer at rest."""
+    return four_ranks.at_rest(day)
 
 
 @pytest.fixture(scope="session")

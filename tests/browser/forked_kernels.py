@@ -16,7 +16,8 @@ import socket
 import sys
 
 ADDRESS = "HTA_WIDGETS_FORKED_KERNELS"  # in Jupyter's environment
-NAME = "forked"  # of the kernel, in a notebook
+NAME = "forked"
+METADATA = {"name": NAME, "display_name": NAME, "language": "python"}  # of the kernel, in a notebook
 IMPORTED = ("ipykernel.kernelapp", "ipykernel.debugger")
 WHOLE = ("hta_widgets.analysis", "hta_widgets.widgets")  # with all that they import once it is asked for
 CHECKED_SECONDS = 5  # until the process they come from sees that it was left alone

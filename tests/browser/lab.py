@@ -4,6 +4,7 @@ The kernel is asked through the page itself (`Lab.kernel`): a test sees what the
 """
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -33,6 +34,9 @@ ANSWER_SECONDS = 180
 ABANDONED_SECONDS = 900
 
 Answer = TypeVar("Answer")
+
+# What JupyterLab need not start: the first asks pip and the network at each start.
+UNUSED = ("@jupyterlab/extensionmanager-extension",)
 
 # Where the server shows a notebook in JupyterLab, and where in Notebook 7.
 LAB, NOTEBOOK_7 = "doc/tree", "notebooks"
@@ -131,6 +135,9 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
     (settings / "notification.jupyterlab-settings").write_text(
         '{"fetchNews": "false", "checkForUpdates": false, "doNotDisturbMode": true}'
     )
+    switched_off = home / "config" / "labconfig" / "page_config.json"
+    switched_off.parent.mkdir(parents=True)
+    switched_off.write_text(json.dumps({"disabledExtensions": dict.fromkeys(UNUSED, True)}))
     theme = "Dark" if dark else "Light"
     (settings / "themes.jupyterlab-settings").write_text(f'{{"theme": "JupyterLab {theme}"}}')
     folders = {
@@ -273,6 +280,7 @@ class Lab:
     page: Page
     errors: list[str] = field(default_factory=list)  # console errors and uncaught exceptions since `open`
     stood_still: bool = False  # and JupyterLab asks what to do about the kernel
+    shown: tuple[str, ...] = ()  # name and cells of the notebook that is open, once they have run
 
     def __post_init__(self) -> None:
         self.page.on("console", lambda m: self._heard(m.text) if m.type == "error" else None)
@@ -288,7 +296,7 @@ class Lab:
         JupyterLab itself, which takes seconds to start, stays from one notebook to the next, unless it is to
         start `afresh`.
         """
-        afresh, self.stood_still = afresh or self.stood_still, False
+        afresh, self.stood_still, self.shown = afresh or self.stood_still, False, ()
         if app == LAB and not afresh and self.is_open:
             self.evaluate(REPLACE, name)
         else:
@@ -305,14 +313,19 @@ class Lab:
 
     def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB, afresh: bool = False) -> None:
         """Write a notebook of these code cells, open it and run it."""
-        kernel = forked_kernels.NAME
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-            metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
+            metadata={"kernelspec": forked_kernels.METADATA},
         )
         nbformat.write(notebook, self.server.root / name)
         self.open(name, app, afresh=afresh)
         self.run_all()
+        self.shown = (name, *cells)
+
+    def show(self, *cells: str, name: str) -> None:
+        """Open these cells as a notebook, unless it is open: tests that put it to rest can share one."""
+        if self.shown != (name, *cells):
+            self.open_code(*cells, name=name)
 
     def run_all(self) -> None:
         """Run every cell and wait for the last; a cell that raises fails the test."""
@@ -343,9 +356,11 @@ class Lab:
         Until then it may raise: what it asks for is not there yet.
         """
         deadline = time.monotonic() + seconds
+        pause = 0.05
         while (got := self._kernel_or_error(expression)) != repr(value):
             assert time.monotonic() < deadline, f"{expression} is {got}, expected {value!r}"
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(1.5 * pause, 0.25)  # each question takes all of page, server and kernel
 
     def _kernel_or_error(self, expression: str) -> str:
         try:
@@ -369,9 +384,16 @@ class Lab:
         # JupyterLab's splash fades after that; a second change meanwhile would have it removed twice
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
-    def shot(self, name: str, what: Locator | None = None) -> None:
-        """Save a picture where HTA_WIDGETS_SHOTS says, to be looked at; without it do nothing."""
+    def shot(self, name: str, what: Locator | None = None, *, dark: bool = False) -> None:
+        """Save a picture where HTA_WIDGETS_SHOTS says, to be looked at; without it do nothing.
+
+        `dark`: in the dark theme, which ends with it.
+        """
         if folder := os.environ.get("HTA_WIDGETS_SHOTS"):
             path = Path(folder) / f"{name}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
+            if dark:
+                self.use_theme(dark=True)
             (what or self.page).screenshot(path=path)
+            if dark:
+                self.use_theme(dark=False)

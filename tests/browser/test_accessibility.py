@@ -62,8 +62,8 @@ def explorer(lab: Lab, state: str) -> Locator:
     return lab.page.locator(".hta:has(> .hta-explorer)").nth(EXPLORERS.index(state))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("state", [*EXPLORERS, "help"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])  # all in one theme, then all in the other
 def test_axe_finds_nothing_serious(page: Lab, state: str, dark: bool) -> None:
     page.use_theme(dark=dark)
     root = explorer(page, "loaded" if state == "help" else state)

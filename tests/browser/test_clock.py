@@ -54,8 +54,5 @@ def test_step_times_follow_the_clock(lab: Lab) -> None:
     expect(header).to_contain_text("5, timed on the device")
     expect(first).to_have_attribute("aria-label", by_device[0])
     assert bars(root) == by_device
-    lab.use_theme(dark=True)
-    expect(choice).to_be_visible()
-    lab.shot("clock-dark", root)
-    lab.use_theme(dark=False)
+    lab.shot("clock-dark", root, dark=True)
     lab.expect_no_errors()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.axe import serious_violations
-from tests.browser.comparison import OTHER, all_in_sight, moved, open_viewer, panel, tall_shot, views
+from tests.browser.comparison import OTHER, REST, all_in_sight, moved, open_viewer, panel, tall_shot, views
 from tests.browser.lab import TIMELINE, Lab, eventually
 from tests.support import shared_trace
 
@@ -34,20 +34,89 @@ def number(text: str) -> float:
     return float(text.replace(",", "").replace("−", "-").removesuffix(" ns"))
 
 
+def test_three_runs_whose_names_are_long_and_markup(lab: Lab) -> None:
+    """Each run after the first has parts that add up, rows in the table, and a timeline that follows."""
+    names = ("<img src=x onerror=alert(1)>", "a run with a name that goes on and on " * 9, "c")
+    paths = ("gpt2_baseline", "gpt2_ddp", OTHER)
+    runs = ", ".join(f"{name!r}: examples.path({path!r})" for name, path in zip(names, paths, strict=True))
+    viewer = open_viewer(lab, f"{{{runs}}}", timelines=3)
+
+    # step stands below step: the longer runs reach beyond the shorter one on both sides
+    def at_one_scale() -> None:
+        widths = [end - start for start, end in all_in_sight(lab, names)]
+        assert max(widths) - min(widths) < max(widths) / 50
+
+    eventually(at_one_scale)
+    expect(panel(viewer, "step_waterfall").locator("text.hta-bar-head")).to_have_count(2)
+    rows = panel(viewer, "diff").locator("td[data-column=run]")
+    assert set(rows.evaluate_all("cells => cells.map((cell) => cell.title)")) == set(names[1:])
+    before = views(lab)
+    viewer.locator(TIMELINE).nth(2).focus()
+    for _ in range(4):
+        lab.page.keyboard.press("Shift+W")
+    moved(lab, lab.page, before)
+    assert viewer.locator("img").count() == 0
+    heights = viewer.locator(".hta-run").evaluate_all("all => all.map((run) => run.offsetHeight)")
+    assert max(heights) < 32, "a name takes one line"
+    lines = panel(viewer, "diff").locator("tbody tr")
+    assert max(lines.evaluate_all("all => all.map((row) => row.offsetHeight)")) < 32
+    size = lab.page.viewport_size
+    assert size
+    lab.page.set_viewport_size({"width": 600, "height": 900})
+    lab.page.wait_for_function(
+        "(viewer) => viewer.scrollWidth <= viewer.clientWidth", arg=viewer.element_handle()
+    )
+    tall_shot(lab, "diff-viewer-names")
+    lab.page.set_viewport_size(size)
+    lab.expect_no_errors()
+
+
+def test_real_traces(lab: Lab) -> None:
+    runs = [
+        shared_trace(f"tracelens/{card}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        for card in ("h100", "mi300")
+    ]
+    viewer = open_viewer(lab, ", ".join(repr(str(run)) for run in runs) + ", names=('H100', 'MI300')")
+    expect(viewer.locator(".hta-notice").first).to_be_visible()
+    before = views(lab)
+    viewer.locator(TIMELINE).first.focus()
+    for _ in range(5):
+        lab.page.keyboard.press("Shift+W")
+    moved(lab, lab.page, before)
+    lab.expect_no_errors()
+    tall_shot(lab, "diff-viewer-real")
+
+
 @pytest.fixture(scope="module")
 def opened(lab: Lab) -> Iterator[Locator]:
-    """One viewer for the tests of it, which stand together: another notebook takes its place."""
+    """One viewer for the tests of it, which stand together, and first that of how it opens."""
     yield open_viewer(lab)
     lab.use_theme(dark=False)
 
 
 @pytest.fixture
 def viewer(lab: Lab, opened: Locator) -> Locator:
-    lab.kernel("setattr(viewer, 'line', None)")
+    lab.kernel(REST)
     lab.kernel("viewer._panels['diff'].set_state({'sort': [], 'search': '', 'only_significant': False})")
     lab.expect_kernel("viewer.parts[0][1].shown, viewer._panels['diff'].status", (-1, "idle"))
     expect(opened.locator(".hta-highlighted")).to_have_count(0)
     return opened
+
+
+def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab, opened: Locator) -> None:
+    """However unlike their lengths: here three steps stand beside one."""
+    eventually(lambda: all_in_sight(lab, ("gpt2_ddp", "gpt2_fsdp_full_shard")))
+    # another selection of one run pairs other steps, and says so to the browser at once
+    before = views(lab)
+    lab.kernel("setattr(viewer.selections['gpt2_ddp'], 'iterations', (12,))")
+    after = moved(lab, lab.page, before)
+    # B's first step stands below A's last
+    a, b = (sum(view) / 2 for view in after)
+    starts = [
+        json.loads(lab.kernel(f"int(viewer.traces[{run!r}].iterations.start_ns.{which}())"))
+        for run, which in (("gpt2_ddp", "max"), ("gpt2_fsdp_full_shard", "min"))
+    ]
+    assert abs((a - starts[0]) - (b - starts[1])) < 1_000_000
 
 
 def test_the_parts_of_a_step_add_up_to_its_change(lab: Lab, viewer: Locator) -> None:
@@ -172,56 +241,3 @@ def test_accessible_in_both_themes(lab: Lab, viewer: Locator, dark: bool) -> Non
     panel(viewer, "diff").locator("tbody tr").first.click()
     assert not serious_violations(viewer, colours=dark)
     tall_shot(lab, f"diff-viewer-{'dark' if dark else 'light'}")
-
-
-def test_three_runs_whose_names_are_long_and_markup(lab: Lab) -> None:
-    """Each run after the first has parts that add up, rows in the table, and a timeline that follows."""
-    names = ("<img src=x onerror=alert(1)>", "a run with a name that goes on and on " * 9, "c")
-    paths = ("gpt2_baseline", "gpt2_ddp", OTHER)
-    runs = ", ".join(f"{name!r}: examples.path({path!r})" for name, path in zip(names, paths, strict=True))
-    viewer = open_viewer(lab, f"{{{runs}}}", timelines=3)
-
-    # step stands below step: the longer runs reach beyond the shorter one on both sides
-    def at_one_scale() -> None:
-        widths = [end - start for start, end in all_in_sight(lab, names)]
-        assert max(widths) - min(widths) < max(widths) / 50
-
-    eventually(at_one_scale)
-    expect(panel(viewer, "step_waterfall").locator("text.hta-bar-head")).to_have_count(2)
-    rows = panel(viewer, "diff").locator("td[data-column=run]")
-    assert set(rows.evaluate_all("cells => cells.map((cell) => cell.title)")) == set(names[1:])
-    before = views(lab)
-    viewer.locator(TIMELINE).nth(2).focus()
-    for _ in range(4):
-        lab.page.keyboard.press("Shift+W")
-    moved(lab, lab.page, before)
-    assert viewer.locator("img").count() == 0
-    heights = viewer.locator(".hta-run").evaluate_all("all => all.map((run) => run.offsetHeight)")
-    assert max(heights) < 32, "a name takes one line"
-    lines = panel(viewer, "diff").locator("tbody tr")
-    assert max(lines.evaluate_all("all => all.map((row) => row.offsetHeight)")) < 32
-    size = lab.page.viewport_size
-    assert size
-    lab.page.set_viewport_size({"width": 600, "height": 900})
-    lab.page.wait_for_function(
-        "(viewer) => viewer.scrollWidth <= viewer.clientWidth", arg=viewer.element_handle()
-    )
-    tall_shot(lab, "diff-viewer-names")
-    lab.page.set_viewport_size(size)
-    lab.expect_no_errors()
-
-
-def test_real_traces(lab: Lab) -> None:
-    runs = [
-        shared_trace(f"tracelens/{card}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
-        for card in ("h100", "mi300")
-    ]
-    viewer = open_viewer(lab, ", ".join(repr(str(run)) for run in runs) + ", names=('H100', 'MI300')")
-    expect(viewer.locator(".hta-notice").first).to_be_visible()
-    before = views(lab)
-    viewer.locator(TIMELINE).first.focus()
-    for _ in range(5):
-        lab.page.keyboard.press("Shift+W")
-    moved(lab, lab.page, before)
-    lab.expect_no_errors()
-    tall_shot(lab, "diff-viewer-real")

@@ -152,11 +152,11 @@ def test_names_and_focus_from_elsewhere(lab: Lab, opened: Callable[[Path], Locat
     lab.expect_no_errors()
 
 
-def test_dark(dark_lab: Lab, opened: Callable[[Path], Locator]) -> None:
+def test_columns_are_chosen(lab: Lab, opened: Callable[[Path], Locator]) -> None:
     opened(shared_trace("hta/trace_filter"))
-    dark_lab.page.locator("summary", has_text="Columns").click()
-    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_visible()
-    dark_lab.shot("events-table-dark")
-    dark_lab.page.keyboard.press("Escape")
-    expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_hidden()
-    dark_lab.expect_no_errors()
+    lab.page.locator("summary", has_text="Columns").click()
+    expect(lab.page.get_by_role("checkbox", name="category")).to_be_visible()
+    lab.shot("events-table-dark", dark=True)
+    lab.page.keyboard.press("Escape")
+    expect(lab.page.get_by_role("checkbox", name="category")).to_be_hidden()
+    lab.expect_no_errors()

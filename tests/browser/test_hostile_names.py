@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from hta_widgets import DiffViewer, TraceExplorer, WhatIf, edits
 from hta_widgets.widgets.panels import available_panels
-from tests.browser.hostile import HOSTILE, TURNED, TURNING, UNSEEN, expect_harmless, hostile_copy
+from tests.browser.hostile import HOSTILE, MARKUP, TURNED, TURNING, UNSEEN, expect_harmless, hostile_copy
 from tests.browser.lab import TIMELINE, Lab
 from tests.browser.test_report import Reader
 
@@ -24,6 +24,11 @@ def reader(page: Page) -> Reader:
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return hostile_copy("gpt2_ddp", tmp_path_factory.mktemp("names") / f"job{TURNING.replace(chr(7), '')}")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hostile_copy("gpt2_fsdp_full_shard", tmp_path_factory.mktemp("other") / "job")
 
 
 def test_the_order_of_a_line_is_what_the_check_sees(reader: Reader) -> None:
@@ -68,10 +73,7 @@ def test_what_if_alone(reader: Reader, trace: Path, tmp_path: Path) -> None:
     widget.close()
 
 
-def test_a_comparison_with_its_controls(
-    reader: Reader, trace: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    other = hostile_copy("gpt2_fsdp_full_shard", tmp_path_factory.mktemp("other") / "job")
+def test_a_comparison_with_its_controls(reader: Reader, trace: Path, other: Path, tmp_path: Path) -> None:
     viewer = DiffViewer({f"a {HOSTILE}": trace, f"b {HOSTILE}": other})
     frame = viewer.frame("diff")
     line = frame[(frame["change"] == "added") & frame["line"].str.contains("evil", regex=False)].iloc[0]
@@ -108,15 +110,16 @@ viewer
 )
 
 
-def test_a_live_notebook(lab: Lab, trace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_live_notebook(lab: Lab, trace: Path, other: Path) -> None:
     """The inspector, What if with its sliders and edits, and a comparison with its controls."""
-    other = hostile_copy("gpt2_fsdp_full_shard", tmp_path_factory.mktemp("live") / "job")
     lab.open_code(*(cell.format(job=str(trace), other=str(other)) for cell in LIVE), name="hostile.ipynb")
     page = lab.page
     cells = page.locator(".jp-CodeCell")
     explorer, alone, runs = cells.nth(0), cells.nth(1), cells.nth(2)
     expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    expect(explorer.locator(".hta-inspector")).to_contain_text("\\u202eevil\\x07", timeout=30_000)
+    name = explorer.locator(".hta-inspector-name")
+    expect(name).to_contain_text("\\u202eevil\\x07", timeout=30_000)
+    expect(name).to_contain_text(MARKUP)
     expect(explorer.locator(".hta-panel[data-kind=operators]")).to_contain_text("\\u202eevil\\x07")
     expect_harmless_outputs(lab)
     expect(alone.locator(".hta-what-if")).to_contain_text("\\u202eevil\\x07")

@@ -1,9 +1,9 @@
-"""The explorer in JupyterLab's sidebar, through a restart of its kernel, and in Notebook 7."""
+"""The explorer through a restart of its kernel, in JupyterLab's sidebar, and in Notebook 7."""
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import LAB, NOTEBOOK_7, READY, TIMELINE, Lab
+from tests.browser.lab import NOTEBOOK_7, READY, TIMELINE, Lab
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +20,30 @@ def rank(lab: Lab, number: int) -> Locator:
     return lab.page.locator(".hta-rank-grid button").nth(number)
 
 
-def show(lab: Lab, app: str = LAB) -> None:
-    lab.open_code(CELL, name="hosts.ipynb", app=app)
+@pytest.fixture
+def shown(lab: Lab) -> Lab:
+    """The explorer in JupyterLab, with nothing selected."""
+    lab.show(CELL, name="hosts.ipynb")
     expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    lab.kernel("explorer.selection.clear()")
+    lab.errors.clear()  # those of a kernel that a test has ended
+    return lab
+
+
+def test_restart_leaves_a_clear_end(shown: Lab) -> None:
+    lab = shown
+    lab.page.evaluate(RESTART)
+    lab.page.wait_for_function(READY, timeout=60_000)
+    expect(lab.page.locator(".hta-kernel-gone")).to_have_count(1)
+    rank(lab, 1).click()  # nobody answers, and nothing breaks
+    lab.page.wait_for_timeout(300)
+    lab.shot("restart")
+    lab.expect_no_errors()
+    lab.run_all()
+    expect(lab.page.locator(".hta-kernel-gone")).to_have_count(0)
+    expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    rank(lab, 1).click()
+    lab.expect_kernel("explorer.selection.ranks", (1,))
 
 
 # A second view of the output, moved to the right sidebar, which is made 420 px wide.
@@ -42,9 +63,9 @@ TO_SIDEBAR = """async () => {
 }"""
 
 
-def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
+def test_in_jupyterlabs_sidebar(shown: Lab) -> None:
     """The same explorer in 420 px: the story on top, nothing wider than the bar, and all of it works."""
-    show(lab)
+    lab = shown
     lab.page.evaluate(TO_SIDEBAR)
     sidebar = lab.page.locator("#jp-right-stack .hta-explorer")
     expect(sidebar.locator(".hta-story h2")).to_be_visible()
@@ -63,28 +84,17 @@ def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_restart_leaves_a_clear_end(lab: Lab) -> None:
-    show(lab)
-    lab.page.evaluate(RESTART)
-    lab.page.wait_for_function(READY, timeout=60_000)
-    expect(lab.page.locator(".hta-kernel-gone")).to_have_count(1)
-    rank(lab, 1).click()  # nobody answers, and nothing breaks
-    lab.page.wait_for_timeout(500)
-    lab.shot("restart")
-    lab.expect_no_errors()
-    lab.run_all()
-    expect(lab.page.locator(".hta-kernel-gone")).to_have_count(0)
-    expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    rank(lab, 1).click()
-    lab.expect_kernel("explorer.selection.ranks", (1,))
-
-
 def test_notebook_7(lab: Lab) -> None:
-    show(lab, NOTEBOOK_7)
-    rank(lab, 1).click()
-    lab.expect_kernel("explorer.selection.ranks", (1,))
-    lab.expect_kernel("set(explorer.events['rank'])", {1})
-    lab.kernel("setattr(explorer.selection, 'ranks', (2,))")
-    expect(rank(lab, 2)).to_have_attribute("aria-pressed", "true")
-    lab.expect_no_errors()
-    lab.shot("notebook-7")
+    """In a page of its own: JupyterLab, which takes seconds to start, stays in the other."""
+    page = lab.page.context.new_page()
+    seven = Lab(lab.server, page)
+    seven.open_code(CELL, name="notebook_7.ipynb", app=NOTEBOOK_7)
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    rank(seven, 1).click()
+    seven.expect_kernel("explorer.selection.ranks", (1,))
+    seven.expect_kernel("set(explorer.events['rank'])", {1})
+    seven.kernel("setattr(explorer.selection, 'ranks', (2,))")
+    expect(rank(seven, 2)).to_have_attribute("aria-pressed", "true")
+    seven.expect_no_errors()
+    seven.shot("notebook-7")
+    page.close()

@@ -10,7 +10,8 @@ from playwright.sync_api import Locator, expect
 
 from hta_widgets import examples
 from tests.browser.axe import serious_violations
-from tests.browser.lab import TIMELINE, Lab, open_panel
+from tests.browser.lab import Lab, open_panel
+from tests.browser.test_rank_picker import open_explorer
 from tests.job.many_ranks import SLOW
 from tests.support import EVERY_CASE
 
@@ -20,11 +21,6 @@ VIEW = """
 from hta_widgets import JobView, analysis
 view = JobView({path!r})
 view
-"""
-EXPLORER = """
-from hta_widgets import TraceExplorer, analysis
-explorer = TraceExplorer({path!r}, panels=[])
-explorer
 """
 # a thousand once a week, and for pictures of the many
 SIZES = (1024, 64, 8) if EVERY_CASE or os.environ.get("HTA_WIDGETS_SHOTS") else (64, 8)
@@ -68,7 +64,7 @@ def test_it_names_the_slow_rank(lab: Lab, opened: Callable[[int], Locator], rank
         own = f"view.frame('iterations').query('rank == {slow} and iteration == 0')['compute_ns'].item()"
         told = f"rank {slow}, iteration 0: {int(lab.kernel(own)) // 1000} µs compute"
         expect(compute.locator(f'[aria-label="{told}"]')).to_have_count(1)
-        for dark in (False, True):
+        for dark in (False, True) if ranks > 8 else (False,):
             lab.use_theme(dark=dark)
             lab.shot(f"job-{ranks}-{'dark' if dark else 'light'}", view)
             assert not serious_violations(view, colours=dark)
@@ -103,10 +99,26 @@ def test_brushes_select_ranks_and_iterations(lab: Lab, opened: Callable[[int], L
     lab.expect_no_errors()
 
 
+def test_alone_it_has_the_headline_the_bar_and_advice(lab: Lab) -> None:
+    lab.open_code(VIEW.format(path=str(examples.path("ddp_4ranks"))), name="job.ipynb")
+    view = lab.page.locator(".hta-job")
+    expect(view).to_have_attribute("aria-busy", "false", timeout=120_000)
+    expect(view.locator(".hta-story h2")).to_have_text(ast.literal_eval(lab.kernel("view.story['headline']")))
+    segment = view.get_by_role("button", name="Finding 1: Rank 2 is late")
+    segment.click()
+    expect(segment).to_have_attribute("aria-pressed", "true")
+    advice = view.locator(".hta-advice")
+    expect(advice).to_contain_text("Rank 2 computes longer")
+    assert not serious_violations(view)
+    segment.click()
+    expect(advice).to_have_count(0)
+    lab.expect_no_errors()
+
+
 def test_from_the_culprit_to_the_timeline_and_back(lab: Lab, jobs: Callable[[int], Path]) -> None:
-    lab.open_code(EXPLORER.format(path=str(jobs(8))), name="job_panel.ipynb")
+    open_explorer(lab, jobs(8))
     explorer = lab.page.locator(".hta-explorer")
-    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    lab.kernel("(explorer.selection.clear(), setattr(explorer, 'panels', []))")
     expect(lab.page.locator(".hta-job")).to_have_count(0)  # computed once it is opened
     open_panel(lab.page, "job")
     view = lab.page.locator(".hta-job")
@@ -122,20 +134,4 @@ def test_from_the_culprit_to_the_timeline_and_back(lab: Lab, jobs: Callable[[int
     lab.shot("job-culprit-light")
     view.get_by_role("button", name="Back from rank 5").click()
     lab.expect_kernel("(explorer.selection.ranks, explorer.selection.focus)", ((), None))
-    lab.expect_no_errors()
-
-
-def test_alone_it_has_the_headline_the_bar_and_advice(lab: Lab) -> None:
-    lab.open_code(VIEW.format(path=str(examples.path("ddp_4ranks"))), name="job.ipynb")
-    view = lab.page.locator(".hta-job")
-    expect(view).to_have_attribute("aria-busy", "false", timeout=120_000)
-    expect(view.locator(".hta-story h2")).to_have_text(ast.literal_eval(lab.kernel("view.story['headline']")))
-    segment = view.get_by_role("button", name="Finding 1: Rank 2 is late")
-    segment.click()
-    expect(segment).to_have_attribute("aria-pressed", "true")
-    advice = view.locator(".hta-advice")
-    expect(advice).to_contain_text("Rank 2 computes longer")
-    assert not serious_violations(view)
-    segment.click()
-    expect(advice).to_have_count(0)
     lab.expect_no_errors()

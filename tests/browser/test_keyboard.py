@@ -1,20 +1,14 @@
 """The explorer without a mouse: where Tab and arrows lead, what is seen, what the notebook never hears."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.four_ranks import CELLS, at_rest
+from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
-CELL = """
-from hta_widgets import TraceExplorer, examples
-panels = ["temporal_breakdown", "kernel_type_breakdown", "stragglers", "events"]
-explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=panels)
-explorer
-"""
+PANELS = ["temporal_breakdown", "kernel_type_breakdown", "stragglers", "events"]
 
 # everything that Tab can reach in the explorer, in the order of the page
 STOPS = """(root) => [...root.querySelectorAll('*')].filter(
@@ -57,14 +51,13 @@ GROUPS = """async (root) => {
 
 
 @pytest.fixture(scope="module")
-def notebook(lab: Lab) -> Iterator[Lab]:
-    lab.open_code(CELL, "'kept'", "'kept'", name="keyboard.ipynb")
-    expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    expect(lab.page.locator(".hta-panel")).to_have_count(4)
-    expect(lab.page.locator("button.hta-seg").first).to_be_visible(timeout=60_000)
-    expect(lab.page.locator(".hta-busy")).to_have_count(0, timeout=60_000)
-    yield lab
-    lab.expect_no_errors()
+def notebook(day: Lab) -> Lab:
+    """With some panels, for all tests here."""
+    root = at_rest(day)
+    day.kernel(f"setattr(explorer, 'panels', {PANELS})")
+    expect(root.locator(".hta-panel")).to_have_count(len(PANELS))
+    expect(root.locator(".hta-busy")).to_have_count(0, timeout=60_000)
+    return day
 
 
 @pytest.fixture
@@ -90,7 +83,9 @@ def test_tab_reaches_everything_and_letters_stay_inside(notebook: Lab, root: Loc
         if not focused["writes"]:
             for key in "dd00b":
                 page.keyboard.press(key)
-            assert (cells.count(), dialogs.count()) == (3, 0), f"the notebook heard {focused['words']}"
+            assert (cells.count(), dialogs.count()) == (len(CELLS), 0), (
+                f"the notebook heard {focused['words']}"
+            )
         page.keyboard.press("Tab")
     assert reached == set(range(stops))
     assert not unseen, "\n".join(unseen)

@@ -26,7 +26,14 @@ explorer
 """
 
 SECONDS = int(os.environ.get("HTA_WIDGETS_LOAD_SECONDS", "3" if EVERY_CASE else "1"))
-CYCLES = int(os.environ.get("HTA_WIDGETS_LOAD_CYCLES", "10"))
+CYCLES = int(os.environ.get("HTA_WIDGETS_LOAD_CYCLES", "10" if EVERY_CASE else "5"))
+
+# What is selected, how all parts are, and for which ranks.
+STATE = """(
+    explorer.selection.ranks,
+    {p.status: p.message for _, p in explorer.parts},
+    {p.ranks for _, p in explorer.parts if p.has_trait('ranks')},
+)"""
 
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 
@@ -44,7 +51,7 @@ FLOOD = """async (seconds) => {
   return { clicks, seconds: (performance.now() - start) / 1000 };
 }"""
 
-# A computation that the test lets go on.
+# A computation that the test lets go on; it is not held up at first.
 HELD = """
 import threading
 from hta_widgets.widgets import breakdown_panel
@@ -65,16 +72,25 @@ def panel(page: Page, kind: str) -> Locator:
     return page.locator(f".hta-panel[data-kind={kind}]")
 
 
-def show(lab: Lab, *cells: str, name: str = NAME) -> None:
-    lab.open_code(CELL, *cells, name=name)
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Lab:
+    """One explorer for all tests but the last."""
+    lab.open_code(CELL, HELD, name=NAME)
     expect(lab.page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    return lab
+
+
+@pytest.fixture
+def live(opened: Lab) -> Lab:
+    """With nothing selected."""
+    opened.kernel("explorer.selection.clear()")
+    expect_all_to_agree(opened, ())
+    return opened
 
 
 def expect_all_to_agree(lab: Lab, ranks: tuple[int, ...]) -> None:
     """The kernel, each part and the page show the same ranks, and the answer is theirs."""
-    lab.expect_kernel("explorer.selection.ranks", ranks, seconds=60)
-    lab.expect_kernel("{p.status: p.message for _, p in explorer.parts}", {"idle": ""}, seconds=20)
-    lab.expect_kernel("{p.ranks for _, p in explorer.parts if p.has_trait('ranks')}", {ranks})
+    lab.expect_kernel(STATE, (ranks, {"idle": ""}, {ranks}), seconds=60)
     pressed = lab.page.locator(".hta-rank-grid button[aria-pressed=true]")
     expect(pressed).to_have_count(len(ranks))
     expect(lab.page.locator(".hta-busy")).to_have_count(0)
@@ -83,9 +99,9 @@ def expect_all_to_agree(lab: Lab, ranks: tuple[int, ...]) -> None:
     lab.expect_no_errors()
 
 
-def test_fifty_selections_a_second(lab: Lab, record_property: Callable[[str, object], None]) -> None:
+def test_fifty_selections_a_second(live: Lab, record_property: Callable[[str, object], None]) -> None:
     """The last of them is what every part ends with, though the kernel computes all the while."""
-    show(lab)
+    lab = live
     lab.page.evaluate(
         """() => { window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute(
              { code: 'import time\\nfor _ in range(20): sum(range(1_000_000)); time.sleep(0.05)' }) }"""
@@ -98,9 +114,8 @@ def test_fifty_selections_a_second(lab: Lab, record_property: Callable[[str, obj
     lab.expect_kernel("set(explorer.events['rank'])", {2})
 
 
-def test_answers_while_a_cell_computes_that_changed_something(lab: Lab, tmp_path: Path) -> None:
-    show(lab)
-    enough = tmp_path / "enough"
+def test_answers_while_a_cell_computes_that_changed_something(live: Lab, tmp_path: Path) -> None:
+    lab, enough = live, tmp_path / "enough"
     lab.page.evaluate(
         """code => {
           const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
@@ -121,38 +136,8 @@ def test_answers_while_a_cell_computes_that_changed_something(lab: Lab, tmp_path
     expect_all_to_agree(lab, (2,))
 
 
-def test_two_browsers_on_one_kernel(lab: Lab, browser: Browser) -> None:
-    """What one selects the other shows, and neither loses what it did not change."""
-    show(lab)
-    lab.page.evaluate(SAVE)
-    with page_of(browser) as other:
-        errors: list[str] = []
-        other.on("pageerror", lambda error: errors.append(str(error)))
-        other.goto(f"{lab.page.url.partition('?')[0]}?token={lab.server.token}")
-        expect(other.locator(TIMELINE)).to_be_visible(timeout=60_000)
-        other.wait_for_function(READY, timeout=60_000)
-        rank(other, 1).click()
-        expect(rank(lab.page, 1)).to_have_attribute("aria-pressed", "true")
-        rank(lab.page, 3).click(modifiers=["ControlOrMeta"])
-        expect(rank(other, 3)).to_have_attribute("aria-pressed", "true")
-        expect_all_to_agree(lab, (1, 3))
-        # both at once: some order, the same for all
-        for number in range(12):
-            rank(lab.page, number % 4).dispatch_event("click")
-            rank(other, (number + 1) % 4).dispatch_event("click")
-        lab.expect_kernel("{p.status for _, p in explorer.parts}", {"idle"}, seconds=60)
-        lab.page.wait_for_timeout(1000)
-        chosen = tuple(map(int, lab.kernel("explorer.selection.ranks").strip("(),").split(",")))
-        expect_all_to_agree(lab, chosen)
-        for number in range(4):
-            expect(rank(other, number)).to_have_attribute("aria-pressed", str(number in chosen).lower())
-        sentence = panel(lab.page, "temporal_breakdown").locator("p").first.inner_text()
-        expect(panel(other, "temporal_breakdown").locator("p").first).to_have_text(sentence)
-        assert not errors
-
-
-def test_reload_while_an_answer_is_computed(lab: Lab) -> None:
-    show(lab, HELD)
+def test_reload_while_an_answer_is_computed(live: Lab) -> None:
+    lab = live
     lab.page.evaluate(SAVE)
     lab.kernel("held.clear()")
     rank(lab.page, 1).click()
@@ -195,17 +180,43 @@ class Wire:
 
 
 @pytest.fixture(scope="module")
-def wired(lab: Lab) -> Iterator[tuple[Lab, Wire]]:
-    """A page of its own on the same server, whose connection the test holds."""
-    page = lab.page.context.new_page()
-    yield Lab(lab.server, page), Wire(page)
-    page.close()
+def wired(opened: Lab, browser: Browser) -> Iterator[tuple[Lab, Wire]]:
+    """Another browser's page with the same explorer, whose connection the test holds."""
+    opened.page.evaluate(SAVE)
+    with page_of(browser) as page:
+        other, wire = Lab(opened.server, page), Wire(page)
+        page.goto(f"{opened.page.url.partition('?')[0]}?token={opened.server.token}")
+        expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+        page.wait_for_function(READY, timeout=60_000)
+        yield other, wire
 
 
-def test_messages_that_come_twice(wired: tuple[Lab, Wire]) -> None:
+def test_two_browsers_on_one_kernel(live: Lab, wired: tuple[Lab, Wire]) -> None:
+    """What one selects the other shows, and neither loses what it did not change."""
+    lab, other = live, wired[0].page
+    rank(other, 1).click()
+    expect(rank(lab.page, 1)).to_have_attribute("aria-pressed", "true")
+    rank(lab.page, 3).click(modifiers=["ControlOrMeta"])
+    expect(rank(other, 3)).to_have_attribute("aria-pressed", "true")
+    expect_all_to_agree(lab, (1, 3))
+    # both at once: some order, the same for all
+    for number in range(12):
+        rank(lab.page, number % 4).dispatch_event("click")
+        rank(other, (number + 1) % 4).dispatch_event("click")
+    lab.expect_kernel("{p.status for _, p in explorer.parts}", {"idle"}, seconds=60)
+    lab.page.wait_for_timeout(1000)
+    chosen = tuple(map(int, lab.kernel("explorer.selection.ranks").strip("(),").split(",")))
+    expect_all_to_agree(lab, chosen)
+    for number in range(4):
+        expect(rank(other, number)).to_have_attribute("aria-pressed", str(number in chosen).lower())
+    sentence = panel(lab.page, "temporal_breakdown").locator("p").first.inner_text()
+    expect(panel(other, "temporal_breakdown").locator("p").first).to_have_text(sentence)
+    expect_all_to_agree(wired[0], chosen)
+
+
+def test_messages_that_come_twice(live: Lab, wired: tuple[Lab, Wire]) -> None:
     lab, wire = wired
     wire.copies = 2
-    show(lab, name="twice.ipynb")
     for number in (1, 2, 3):
         rank(lab.page, number).click()
         expect_all_to_agree(lab, (number,))
@@ -214,11 +225,10 @@ def test_messages_that_come_twice(wired: tuple[Lab, Wire]) -> None:
     assert wire.repeated > 20
 
 
-def test_a_connection_lost_while_an_answer_is_computed(wired: tuple[Lab, Wire]) -> None:
+def test_a_connection_lost_while_an_answer_is_computed(live: Lab, wired: tuple[Lab, Wire]) -> None:
     """JupyterLab connects again by itself; what came meanwhile is shown, and the next selection arrives."""
     lab, wire = wired
     wire.copies = 1
-    show(lab, HELD, name="lost.ipynb")
     lab.kernel("held.clear()")
     rank(lab.page, 1).click()
     lab.expect_kernel("part('temporal_breakdown').status", "busy")

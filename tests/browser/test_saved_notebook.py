@@ -149,7 +149,8 @@ def test_a_picture_stands_in_by_default_and_a_snapshot_stays(lab: Lab) -> None:
 def test_a_picture_stands_in_for_runs_side_by_side(lab: Lab) -> None:
     page, picture = lab.page, lab.page.locator(PICTURE)
     lab.open_code(
-        f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\nviewer", name=NAME
+        f"{AT_ONCE}from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\nviewer",
+        name=NAME,
     )
     expect(page.locator(TIMELINE)).to_have_count(2, timeout=60_000)
     expect(picture).to_have_count(1, timeout=30_000)
@@ -158,7 +159,7 @@ def test_a_picture_stands_in_for_runs_side_by_side(lab: Lab) -> None:
     lab.kernel("setattr(viewer.selections['gpt2_fsdp_full_shard'], 'ranks', (1,))")
     expect_drawn(picture, "Selected: ranks 1 of gpt2_fsdp_full_shard")
     page.evaluate(SAVE)
-    lab.open(NAME, afresh=True)  # with a fresh kernel
+    lab.open(NAME)  # with a fresh kernel
     expect(picture).to_be_visible(timeout=20_000)
     missing = page.get_by_text("model not found")
     expect(missing).to_be_attached(timeout=20_000)

@@ -1,35 +1,22 @@
 """The explorer's shell in a notebook: panels, clauses, search, undo and redo, help; by mouse and keyboard."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.four_ranks import CELLS
+from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
-CELL = """
-from hta_widgets import TraceExplorer, examples
-{name} = TraceExplorer(examples.path("ddp_4ranks"), panels=["temporal_breakdown"])
-{name}
-"""
-
-
-@pytest.fixture(scope="module")
-def shell(lab: Lab) -> Iterator[Lab]:
-    lab.open_code(CELL.format(name="explorer"), name="shell.ipynb")
-    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    yield lab
-    lab.expect_no_errors()
-
 
 @pytest.fixture
-def crumb(shell: Lab) -> Locator:
-    """The breadcrumb of an explorer in which nothing is selected."""
-    shell.kernel("(explorer.selection.clear(), setattr(explorer, 'panels', ['temporal_breakdown']))")
-    crumb = shell.page.locator(".hta-breadcrumb").first
+def crumb(day: Lab, root: Locator) -> Locator:
+    """The breadcrumb of an explorer with one panel."""
+    day.kernel("setattr(explorer, 'panels', ['temporal_breakdown'])")
+    expect(root.locator(".hta-panel")).to_have_count(1)
+    crumb = root.locator(".hta-breadcrumb")
     expect(crumb.locator(".hta-clauses")).to_have_text("the whole job")
     crumb.scroll_into_view_if_needed()
     return crumb
@@ -39,100 +26,100 @@ def panel_button(lab: Lab, kind: str) -> Locator:
     return lab.page.locator(f".hta-panel-bar [data-kind={kind}]").first
 
 
-def test_a_panel_opens_and_closes(shell: Lab, crumb: Locator) -> None:
-    button, panel = panel_button(shell, "kernel_breakdown"), shell.page.locator(".hta-panel")
+def test_a_panel_opens_and_closes(day: Lab, crumb: Locator) -> None:
+    button, panel = panel_button(day, "kernel_breakdown"), day.page.locator(".hta-panel")
     expect(panel).to_have_count(1)
     button.click()
-    shell.expect_kernel("explorer.panels", ("temporal_breakdown", "kernel_breakdown"))
+    day.expect_kernel("explorer.panels", ("temporal_breakdown", "kernel_breakdown"))
     expect(panel).to_have_count(2)
     expect(panel.last.locator("h3")).to_be_focused()
     expect(button).to_have_attribute("aria-pressed", "true")
     panel.last.get_by_role("button", name="Close panel").click()
-    shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
+    day.expect_kernel("explorer.panels", ("temporal_breakdown",))
     expect(panel).to_have_count(1)
     expect(button).to_be_focused()
-    shell.kernel("setattr(explorer, 'panels', [])")
+    day.kernel("setattr(explorer, 'panels', [])")
     expect(panel).to_have_count(0)
 
 
-def test_panels_by_keyboard(shell: Lab, crumb: Locator) -> None:
-    first = panel_button(shell, "temporal_breakdown")
+def test_panels_by_keyboard(day: Lab, crumb: Locator) -> None:
+    first = panel_button(day, "temporal_breakdown")
     first.focus()
-    shell.page.keyboard.press("Enter")
-    shell.expect_kernel("explorer.panels", ())
-    shell.page.keyboard.press("ArrowRight")
+    day.page.keyboard.press("Enter")
+    day.expect_kernel("explorer.panels", ())
+    day.page.keyboard.press("ArrowRight")
     expect(first).not_to_be_focused()
-    shell.page.keyboard.press("ArrowLeft")
+    day.page.keyboard.press("ArrowLeft")
     expect(first).to_be_focused()
-    shell.page.keyboard.press("Space")
-    shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
-    expect(shell.page.locator(".hta-panel h3")).to_be_focused()
+    day.page.keyboard.press("Space")
+    day.expect_kernel("explorer.panels", ("temporal_breakdown",))
+    expect(day.page.locator(".hta-panel h3")).to_be_focused()
     first.focus()
-    shell.page.keyboard.press("Home")
-    expect(panel_button(shell, "overview")).to_be_focused()
+    day.page.keyboard.press("Home")
+    expect(panel_button(day, "overview")).to_be_focused()
 
 
-def test_clauses_are_dropped_undone_and_redone(shell: Lab, crumb: Locator) -> None:
-    shell.kernel("setattr(explorer.selection, 'ranks', (0, 1))")
-    shell.kernel("setattr(explorer.selection, 'window', (4_560_000, 16_860_000))")
+def test_clauses_are_dropped_undone_and_redone(day: Lab, crumb: Locator) -> None:
+    day.kernel("setattr(explorer.selection, 'ranks', (0, 1))")
+    day.kernel("setattr(explorer.selection, 'window', (4_560_000, 16_860_000))")
     clauses = crumb.locator(".hta-clause")
     expect(clauses).to_have_text([re.compile("ranks 0–1"), re.compile("12.3 ms from 4.56 ms")])
     clauses.first.get_by_role("button").click()
-    shell.expect_kernel("explorer.selection.ranks", ())
+    day.expect_kernel("explorer.selection.ranks", ())
     # the focus has moved to the next clause, and keys work on
-    shell.page.keyboard.press("Delete")
-    shell.expect_kernel("explorer.selection.window", None)
-    shell.page.keyboard.press("Control+z")
-    shell.expect_kernel("explorer.selection.window", (4_560_000, 16_860_000))
+    day.page.keyboard.press("Delete")
+    day.expect_kernel("explorer.selection.window", None)
+    day.page.keyboard.press("Control+z")
+    day.expect_kernel("explorer.selection.window", (4_560_000, 16_860_000))
     crumb.get_by_role("button", name="Undo").click()
-    shell.expect_kernel("explorer.selection.ranks", (0, 1))
+    day.expect_kernel("explorer.selection.ranks", (0, 1))
     expect(clauses).to_have_count(2)
-    shell.shot("shell-clauses")
-    shell.page.keyboard.press("Shift+Control+z")
-    shell.expect_kernel("explorer.selection.ranks", ())
+    day.shot("shell-clauses")
+    day.page.keyboard.press("Shift+Control+z")
+    day.expect_kernel("explorer.selection.ranks", ())
     # the notebook's own undo heard nothing
-    assert shell.page.locator(".jp-Cell").count() == 1
+    assert day.page.locator(".jp-Cell").count() == len(CELLS)
     crumb.get_by_role("button", name="Undo").click()
     crumb.get_by_role("button", name="Clear").click()
-    shell.expect_kernel("explorer.selection.to_dict()", {})
-    shell.kernel("explorer.selection.undo()")
-    shell.expect_kernel("len(explorer.selection.to_dict())", 2)
+    day.expect_kernel("explorer.selection.to_dict()", {})
+    day.kernel("explorer.selection.undo()")
+    day.expect_kernel("len(explorer.selection.to_dict())", 2)
 
 
-def test_search_chooses_events(shell: Lab, crumb: Locator) -> None:
+def test_search_chooses_events(day: Lab, crumb: Locator) -> None:
     box = crumb.get_by_role("searchbox")
     box.click()
-    shell.page.keyboard.type("nccl? dd")  # keys that elsewhere open the help, or delete a cell
-    shell.expect_kernel("explorer.selection.query", "nccl? dd")
+    day.page.keyboard.type("nccl? dd")  # keys that elsewhere open the help, or delete a cell
+    day.expect_kernel("explorer.selection.query", "nccl? dd")
     box.fill("nccl")
-    shell.page.keyboard.press("Enter")
-    shell.expect_kernel("explorer.selection.query", "nccl")
-    shell.expect_kernel("{'nccl' in name.lower() for name in explorer.events['name']}", {True})
-    shell.page.keyboard.press("Escape")
-    shell.expect_kernel("explorer.selection.query", "")
+    day.page.keyboard.press("Enter")
+    day.expect_kernel("explorer.selection.query", "nccl")
+    day.expect_kernel("{'nccl' in name.lower() for name in explorer.events['name']}", {True})
+    day.page.keyboard.press("Escape")
+    day.expect_kernel("explorer.selection.query", "")
     expect(box).to_have_value("")
 
 
-def test_help_is_a_dialog(shell: Lab, crumb: Locator) -> None:
-    panel_button(shell, "temporal_breakdown").focus()
-    shell.page.keyboard.press("?")
-    dialog = shell.page.get_by_role("dialog", name="Keys and gestures")
+def test_help_is_a_dialog(day: Lab, crumb: Locator) -> None:
+    panel_button(day, "temporal_breakdown").focus()
+    day.page.keyboard.press("?")
+    dialog = day.page.get_by_role("dialog", name="Keys and gestures")
     expect(dialog).to_be_visible()
-    shell.shot("shell-help")
+    day.shot("shell-help")
     close = dialog.get_by_role("button", name="Close")
     expect(close).to_be_focused()
-    shell.page.keyboard.press("Tab")
-    assert not shell.page.evaluate("document.activeElement.closest('.hta-panel-bar, .jp-Toolbar')")
-    shell.page.keyboard.press("Escape")
+    day.page.keyboard.press("Tab")
+    assert not day.page.evaluate("document.activeElement.closest('.hta-panel-bar, .jp-Toolbar')")
+    day.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    expect(panel_button(shell, "temporal_breakdown")).to_be_focused()
+    expect(panel_button(day, "temporal_breakdown")).to_be_focused()
     crumb.get_by_role("button", name="Keys and gestures").click()
     close.click()
     expect(dialog).to_have_count(0)
 
 
-def test_the_tour_has_five_steps_and_is_offered_once(shell: Lab, crumb: Locator) -> None:
-    page = shell.page
+def test_the_tour_has_five_steps_and_is_offered_once(day: Lab, crumb: Locator) -> None:
+    page = day.page
     offer = page.get_by_role("button", name="Tour", exact=True)
     toast = page.locator(".hta-toast").first
     offer.click()
@@ -162,30 +149,14 @@ def test_the_tour_has_five_steps_and_is_offered_once(shell: Lab, crumb: Locator)
     expect(page.locator("[data-lit]")).to_have_count(0)
 
 
-def test_copied_code_brings_the_explorer_back(shell: Lab, crumb: Locator) -> None:
-    shell.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    shell.kernel("setattr(explorer.selection, 'ranks', (2,))")
+def test_copied_code_brings_the_explorer_back(day: Lab, crumb: Locator) -> None:
+    day.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    day.kernel("setattr(explorer.selection, 'ranks', (2,))")
     expect(crumb.locator(".hta-clause")).to_have_count(1)
     crumb.get_by_role("button", name="Copy code").click()
     expect(crumb.get_by_role("button", name="Copied")).to_be_visible()
-    code = shell.page.evaluate("navigator.clipboard.readText()")
-    shell.kernel(f"exec({code.replace('explorer', 'again')!r})")
-    shell.expect_kernel("again.selection.ranks", (2,))
-    shell.expect_kernel("again.panels", ("temporal_breakdown",))
-
-
-def test_explorers_on_one_page_are_apart(lab: Lab) -> None:
-    lab.open_code(CELL.format(name="one"), CELL.format(name="two"), name="two.ipynb")
-    crumbs = lab.page.locator(".hta-breadcrumb")
-    expect(crumbs).to_have_count(2, timeout=60_000)
-    lab.kernel("setattr(one.selection, 'ranks', (1,))")
-    expect(crumbs.first.locator(".hta-clause")).to_have_count(1)
-    crumbs.last.scroll_into_view_if_needed()
-    crumbs.last.get_by_role("button", name="Undo").focus()
-    lab.page.keyboard.press("Control+z")
-    crumbs.first.scroll_into_view_if_needed()
-    crumbs.first.get_by_role("button", name="Undo").focus()
-    lab.expect_kernel("one.selection.ranks", (1,))
-    lab.page.keyboard.press("Control+z")
-    lab.expect_kernel("one.selection.ranks", ())
-    lab.expect_no_errors()
+    code = day.page.evaluate("navigator.clipboard.readText()")
+    day.kernel(f"exec({code.replace('explorer', 'again')!r})")
+    day.expect_kernel("again.selection.ranks", (2,))
+    day.expect_kernel("again.panels", ("temporal_breakdown",))
+    day.kernel("again.close()")

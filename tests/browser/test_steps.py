@@ -1,7 +1,6 @@
 """The panel of steps: two clicks say which step is slow, on which rank, and why. How panels open; sharing."""
 
 from ast import literal_eval
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -12,11 +11,6 @@ from tests.browser.lab import TIMELINE, Lab, eventually, open_panel
 
 pytestmark = pytest.mark.browser
 
-CELL = """
-from hta_widgets import TraceExplorer, analysis, examples
-explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
-explorer
-"""
 PANEL = "next(part for _, part in explorer.parts if getattr(part, 'kind', '') == 'step_parts')"
 # How far the scope line lies below the top of what scrolls, and a heading below that line.
 BELOW = """(kind) => {
@@ -35,24 +29,6 @@ WIDE = """() => [...document.querySelectorAll('.hta-steps-beside *')]
     return overflow === 'visible' && display !== 'inline' && el.scrollWidth > el.clientWidth + 1;
   })
   .map((el) => el.outerHTML.slice(0, 80))"""
-
-
-@pytest.fixture(scope="module")
-def day(lab: Lab) -> Iterator[Lab]:
-    lab.page.set_viewport_size({"width": 1440, "height": 900})
-    lab.open_code(CELL, name="steps.ipynb")
-    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    yield lab
-    lab.expect_no_errors()
-    lab.page.set_viewport_size({"width": 1280, "height": 900})
-
-
-@pytest.fixture
-def root(day: Lab) -> Locator:
-    day.kernel("(explorer.selection.clear(), setattr(explorer, 'panels', []))")
-    root = day.page.locator(".hta:has(> .hta-explorer)")
-    expect(root.locator(".hta-panel")).to_have_count(0)
-    return root
 
 
 def test_two_clicks_say_which_step_which_rank_and_why(day: Lab, root: Locator) -> None:
@@ -172,14 +148,13 @@ def test_it_is_shared_from_one_menu(day: Lab, root: Locator) -> None:
 
 
 def test_a_held_key_zooms_as_fast_as_in_other_viewers(day: Lab, root: Locator) -> None:
-    timeline = "next(part for area, part in explorer.parts if area == 'timeline')"
-    day.kernel(f"setattr({timeline}, 'view', explorer.trace.extent_ns)")
+    day.kernel("setattr(timeline, 'view', explorer.trace.extent_ns)")
     day.page.wait_for_timeout(300)
     root.locator(TIMELINE).first.focus()
     day.page.keyboard.down("w")
     day.page.wait_for_timeout(1000)
     day.page.keyboard.up("w")
-    width = f"{timeline}.view[1] - {timeline}.view[0]"
+    width = "timeline.view[1] - timeline.view[0]"
     day.expect_kernel(f"{width} < 15_000_000", True)  # of 76 ms; about 5 ms where the machine is idle
     before = literal_eval(day.kernel(width))
     day.page.wait_for_timeout(500)

@@ -6,7 +6,7 @@ Reports have the same views as a notebook, and open in a second; what needs a ke
 import os
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -318,92 +318,64 @@ def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, reports
     assert shared >= 0.5 * (place["end_ns"] - place["start_ns"])
 
 
-CELL = """
-from hta_widgets import Scope, TraceExplorer, examples
-from hta_widgets.analysis.findings.story import story
-explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
-explorer
-"""
-STORY = "dict(explorer.parts)['story']"
-SCRUBBER = "dict(explorer.parts)['timeline']"
-
-
-@pytest.fixture(scope="module")
-def live(lab: Lab) -> Iterator[Lab]:
-    lab.page.set_viewport_size({"width": 1440, "height": 900})
-    lab.open_code(CELL, name="story.ipynb")
-    expect(lab.page.locator(".hta-story h2")).to_be_visible(timeout=60_000)
-    expect(lab.page.locator("[data-ready=true]")).to_be_visible(timeout=60_000)
-    yield lab
-    lab.expect_no_errors()
-    lab.page.set_viewport_size({"width": 1280, "height": 900})
-
-
-@pytest.fixture
-def root(live: Lab) -> Locator:
-    live.kernel(f"({STORY}.set_trait('shown', -1), explorer.selection.clear())")
-    live.expect_kernel(f"{STORY}.status == 'idle' and not {STORY}.content['narrowed']", True)
-    return live.page.locator(".hta-explorer")
-
-
-def test_a_selected_step_rescopes_all_numbers_and_one_click_goes_back(live: Lab, root: Locator) -> None:
+def test_a_selected_step_rescopes_all_numbers_and_one_click_goes_back(day: Lab, root: Locator) -> None:
     root.locator(".hta-step-strip button").filter(has_text="11").click()
-    live.expect_kernel("explorer.selection.iterations", (11,))
+    day.expect_kernel("explorer.selection.iterations", (11,))
     expect(root.locator(".hta-scope")).to_contain_text("step 11")
-    told = literal_eval(live.kernel("story(explorer.trace, Scope(iterations=(11,))).as_dict()"))
+    told = literal_eval(day.kernel("story(trace, Scope(iterations=(11,))).as_dict()"))
     expect(root.locator(".hta-story h2")).to_have_text(told["headline"])
     assert told["headline"].startswith("Step 11: ")
     for number, advice in enumerate(told["advice"]):
         name = f"Finding {number + 1}: {advice['noun']}, {advice['label']}"
         expect(root.get_by_role("button", name=name)).to_be_visible()
     root.get_by_role("button", name="Whole job ×").click()
-    live.expect_kernel("explorer.selection.iterations", ())
+    day.expect_kernel("explorer.selection.iterations", ())
     expect(root.locator(".hta-scope")).to_contain_text("all 4 ranks, 4 steps")
     root.locator(".hta-rank-grid button").nth(2).click()
     expect(root.locator(".hta-scope")).to_contain_text("rank 2 of 4")
     expect(root.locator(".hta-scope")).to_have_attribute("data-narrowed", "true")
 
 
-def test_showing_selects_nothing_and_escape_brings_back_what_was_visible(live: Lab, root: Locator) -> None:
-    live.kernel(f"setattr({SCRUBBER}, 'view', (0, 30_000_000))")
-    live.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
-    before = literal_eval(live.kernel("explorer.selection.to_dict()"))
+def test_showing_selects_nothing_and_escape_brings_back_what_was_visible(day: Lab, root: Locator) -> None:
+    day.kernel("setattr(timeline, 'view', (0, 30_000_000))")
+    day.expect_kernel("timeline.view", (0, 30_000_000))
+    before = literal_eval(day.kernel("explorer.selection.to_dict()"))
     segment = root.locator("button.hta-seg").first
     segment.focus()
-    live.page.keyboard.press("ArrowRight")
+    day.page.keyboard.press("ArrowRight")
     expect(root.locator("button.hta-seg").nth(1)).to_be_focused()
-    live.page.keyboard.press("Enter")
-    live.expect_kernel(f"{STORY}.shown", 1)
+    day.page.keyboard.press("Enter")
+    day.expect_kernel("told.shown", 1)
     expect(root.locator(".hta-advice h3")).to_have_text("Data loader")
     expect(root.locator(TIMELINE)).to_have_attribute("data-place", re.compile(r"\d+ \d+"))
-    place = literal_eval(live.kernel(f"{STORY}.content['advice'][1]['places'][0]"))
-    live.expect_kernel(
-        f"{SCRUBBER}.view[0] <= {place['start_ns']} < {place['end_ns']} <= {SCRUBBER}.view[1]", True
+    place = literal_eval(day.kernel("told.content['advice'][1]['places'][0]"))
+    day.expect_kernel(
+        f"timeline.view[0] <= {place['start_ns']} < {place['end_ns']} <= timeline.view[1]", True
     )
-    live.page.keyboard.press(".")
+    day.page.keyboard.press(".")
     expect(root.locator(".hta-advice-place")).to_contain_text("place 2 of 4")
-    live.page.keyboard.press("Escape")
-    live.expect_kernel(f"{STORY}.shown", -1)
-    live.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
-    live.expect_kernel("explorer.selection.to_dict()", before)
+    day.page.keyboard.press("Escape")
+    day.expect_kernel("told.shown", -1)
+    day.expect_kernel("timeline.view", (0, 30_000_000))
+    day.expect_kernel("explorer.selection.to_dict()", before)
     expect(root.locator("button.hta-seg").nth(1)).to_be_focused()
 
 
-def test_a_clicked_slice_takes_the_place_of_the_advice_and_gives_it_back(live: Lab, root: Locator) -> None:
-    live.kernel("setattr(explorer.selection, 'focus', (0, 100))")
+def test_a_clicked_slice_takes_the_place_of_the_advice_and_gives_it_back(day: Lab, root: Locator) -> None:
+    day.kernel("setattr(explorer.selection, 'focus', (0, 100))")
     expect(root.locator(".hta-advice")).to_be_hidden()
     expect(root.locator(".hta-inspector")).to_be_visible()
     root.get_by_role("button", name="‹ Findings").click()
-    live.expect_kernel("explorer.selection.focus", None)
+    day.expect_kernel("explorer.selection.focus", None)
     expect(root.locator(".hta-advice")).to_be_visible()
-    live.shot("story-lab")
+    day.shot("story-lab")
 
 
-def test_what_was_checked_opens_and_closes(live: Lab, root: Locator) -> None:
-    count = len(literal_eval(live.kernel(f"{STORY}.content['clean']")))
+def test_what_was_checked_opens_and_closes(day: Lab, root: Locator) -> None:
+    count = len(literal_eval(day.kernel("told.content['clean']")))
     root.get_by_role("button", name=f"2 findings · {count} checks clean").click()
     checked = root.locator(".hta-checked")
     expect(checked.locator("li")).to_have_count(count)
-    live.page.keyboard.press("Escape")
+    day.page.keyboard.press("Escape")
     expect(checked).to_have_count(0)
-    live.expect_kernel(f"{STORY}.shown", -1)
+    day.expect_kernel("told.shown", -1)

@@ -4,6 +4,7 @@ A task begins with the explorer at rest and counts what its user does; the kerne
 what answers is in sight.
 """
 
+import re
 from ast import literal_eval
 from collections.abc import Iterator
 
@@ -11,30 +12,14 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from hta_widgets.formatting import duration
+from tests.browser.four_ranks import NAME
 from tests.browser.lab import TIMELINE, Lab, expect_view
 from tests.browser.test_steps import comes_to_the_top
-from tests.browser.test_timeline import GUTTER
+from tests.browser.test_timeline import GUTTER, MARKS_DRAWN, expect_other
 
 pytestmark = pytest.mark.browser
 
 MOST = 2
-CELL = """
-from hta_widgets import Scope, TraceExplorer, analysis, examples
-explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
-explorer
-"""
-PARTS = """
-import time
-while not explorer.parts: time.sleep(0.01)
-parts = dict(explorer.parts)
-timeline, inspector, told = parts["timeline"], parts["inspector"], parts["story"]
-trace, selection = explorer.trace, explorer.selection
-work = trace.events().query("rank == 0 and stream == 7").sort_values("start_ns")
-"""
-REST = (
-    "(told.set_trait('shown', -1), selection.clear(), setattr(explorer, 'panels', []), "
-    "setattr(explorer, 'edits', []), setattr(timeline, 'view', trace.extent_ns))"
-)
 FIRST_STREAM = 116  # of the first rank, CSS pixels from the timeline's top
 
 
@@ -83,23 +68,8 @@ class User:
         return rows.filter(has=self.lab.page.locator("dt", has_text=label)).first
 
 
-@pytest.fixture(scope="module")
-def day(lab: Lab) -> Iterator[Lab]:
-    lab.page.set_viewport_size({"width": 1440, "height": 900})
-    lab.open_code(CELL, PARTS, name="tasks.ipynb")
-    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
-    expect(lab.page.locator("button.hta-seg")).to_have_count(2, timeout=60_000)
-    yield lab
-    lab.expect_no_errors()
-    lab.page.set_viewport_size({"width": 1280, "height": 900})
-
-
 @pytest.fixture
-def user(day: Lab) -> Iterator[User]:
-    day.kernel(REST)
-    root = day.page.locator(".hta:has(> .hta-explorer)")
-    expect(root.locator(".hta-panel")).to_have_count(0)
-    expect(root.locator(".hta-clause")).to_have_count(0)
+def user(day: Lab, root: Locator) -> Iterator[User]:
     user = User(day, root)
     user.lanes.focus()
     for _ in range(8):  # a task before may have scrolled the lanes
@@ -320,7 +290,7 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     assert after is not None and round(after["width"] - before["width"]) == 76
     kept = "Object.entries(localStorage).find(([key]) => key.includes('inspector-width'))"
     key, width = user.lab.page.evaluate(kept)
-    assert key.endswith("tasks.ipynb") and width == "396"
+    assert key.endswith(NAME) and width == "396"
     edge.dblclick()
     expect(edge).to_have_attribute("aria-valuenow", "320")
 
@@ -341,10 +311,26 @@ def test_the_timeline_is_as_high_as_it_was_left(user: User) -> None:
     user.lab.expect_kernel("timeline.height", 404)
     kept = "Object.entries(localStorage).find(([key]) => key.includes('timeline-height'))"
     key, height = user.lab.page.evaluate(kept)
-    assert key.endswith("tasks.ipynb") and height == "404"
+    assert key.endswith(NAME) and height == "404"
     # what the code asks for comes first, and the edge follows
     user.lab.kernel("setattr(timeline, 'height', 300)")
     expect(edge).to_have_attribute("aria-valuenow", "300")
     edge.dblclick()
     user.lab.expect_kernel("timeline.height", 480)
     user.lab.page.evaluate("() => localStorage.clear()")
+
+
+def test_a_focused_collective_shows_who_waits_for_whom(user: User) -> None:
+    """Not one of the ten: words below the timeline, and arrows in it."""
+    lab, lanes = user.lab, user.lanes
+    lab.kernel("globals().update(found=analysis.collectives(trace))")
+    lab.kernel("globals().update(longest=found[found['rank'] == 0].nlargest(1, 'dur_ns').iloc[0])")
+    lab.kernel("setattr(selection, 'focus', (0, int(longest['event_id'])))")
+    line = user.root.locator(".hta-timeline-focus")
+    expect(line).to_contain_text(re.compile(r"waits 1\.\d+ ms for rank 2"))
+    with_arrows = lanes.evaluate(MARKS_DRAWN)
+    # to the rank that all wait for: a click on its name in the inspector does the same
+    late = "found[(found['rank'] == 2) & (found['match'] == longest['match'])]"
+    lab.kernel(f"setattr(selection, 'focus', (2, int({late}['event_id'].iloc[0])))")
+    expect(line).to_contain_text(re.compile(r"3 ranks wait for this one, up to 1\.\d+ ms"))
+    expect_other(lanes, MARKS_DRAWN, with_arrows)

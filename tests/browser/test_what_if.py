@@ -17,6 +17,12 @@ trace = Trace.open({path!r})
 widget = WhatIf(trace)
 widget
 """
+# as of a job of millions of events, which stay in the kernel
+LARGE = """
+from hta_widgets import TimelineScrubber
+timeline = TimelineScrubber(trace, client_slices=1000)
+timeline
+"""
 EXPLORER = """
 from hta_widgets import TraceExplorer, analysis, edits
 explorer = TraceExplorer({path!r}, panels=[])
@@ -41,14 +47,6 @@ MOVE = """(slider, value) => new Promise((resolve, reject) => {
 })"""
 
 
-def show(lab: Lab, name: str) -> Locator:
-    lab.open_code(CELL.format(path=str(shared_trace(name))), name="what_if.ipynb")
-    widget = lab.page.locator(".hta-what-if")
-    expect(widget).to_be_visible(timeout=60_000)
-    expect(widget).to_have_attribute("aria-busy", "false", timeout=60_000)
-    return widget
-
-
 def headline(widget: Locator) -> Locator:
     return widget.locator("h2")
 
@@ -59,7 +57,11 @@ def slider(widget: Locator, name: str) -> Locator:
 
 @pytest.fixture(scope="module")
 def opened(lab: Lab) -> Locator:
-    return show(lab, CONTROL)
+    lab.open_code(CELL.format(path=str(shared_trace(CONTROL))), LARGE, name="what_if.ipynb")
+    widget = lab.page.locator(".hta-what-if")
+    expect(widget).to_be_visible(timeout=60_000)
+    expect(widget).to_have_attribute("aria-busy", "false", timeout=60_000)
+    return widget
 
 
 @pytest.fixture
@@ -140,6 +142,34 @@ def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
     lab.expect_kernel("widget.edits", [])
 
 
+def shown_times(lab: Lab, times: str) -> Locator:
+    """The timeline, once it is drawn at such times."""
+    timeline = lab.page.locator(f"[data-ready=true][data-times={times}]")
+    expect(timeline).to_be_visible(timeout=30_000)
+    return timeline
+
+
+def test_the_kernel_keeps_a_large_replay(lab: Lab, control: Locator) -> None:
+    """The timeline below What if."""
+    lab.kernel("setattr(timeline, 'edits', [edits.kernels(2.0)])")
+    shown_times(lab, "recorded")
+    lab.page.get_by_role("group", name="Times").get_by_role("button", name="What if").click()
+    view = shown_times(lab, "what_if")
+    expect(view).to_have_attribute("data-mode", "kernel")
+    event = ast.literal_eval(
+        lab.kernel(
+            "next((int(r.event_id), int(r.replayed_start_ns), int(r.start_ns)) for r in "
+            "analysis.replayed_events(timeline.trace, timeline.edits).itertuples() "
+            "if r.start_ns > r.replayed_start_ns)"
+        )
+    )
+    lab.kernel(f"setattr(timeline, 'focus', (timeline.trace.ranks[0], {event[0]}))")
+    line = view.locator(".hta-timeline-focus")
+    expect(line).to_contain_text(f"start {event[1]:,} ns")
+    expect(line).to_contain_text(f"start {event[2]:,} ns")
+    lab.expect_no_errors()
+
+
 def test_dark_and_narrow(dark_lab: Lab, control: Locator) -> None:
     widget = control
     dark_lab.kernel("setattr(widget, 'edits', [edits.host(0.5), edits.kernels(2), edits.communication(1.5)])")
@@ -153,40 +183,37 @@ def test_dark_and_narrow(dark_lab: Lab, control: Locator) -> None:
 
 
 def test_a_replay_that_cannot_be_trusted_says_why_and_has_no_sliders(lab: Lab) -> None:
-    widget = show(lab, ABSTAINS)
-    expect(widget.get_by_role("status")).to_contain_text("simulated without changes")
-    expect(widget.locator("input")).to_have_count(0)
-    lab.shot("what-if-abstains", widget)
-
-
-def explorer_of(lab: Lab, name: str) -> Locator:
-    lab.open_code(EXPLORER.format(path=str(shared_trace(name))), name="what_if_panel.ipynb")
-    explorer = lab.page.locator(".hta-explorer")
-    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    return explorer
-
-
-def panel_of(explorer: Locator) -> Locator:
-    """The panel in an explorer, after its button was clicked."""
-    expect(explorer.locator(".hta-what-if")).to_have_count(0)
-    explorer.locator(".hta-panel-bar [data-kind=what_if]").click()
-    panel = explorer.locator(".hta-panel[data-kind=what_if]")
-    expect(panel.locator(".hta-what-if")).to_have_attribute("aria-busy", "false", timeout=60_000)
-    return panel
+    """Alone, and as an explorer's panel."""
+    panel = "from hta_widgets import TraceExplorer\nTraceExplorer(trace, panels=['what_if'])"
+    lab.open_code(CELL.format(path=str(shared_trace(ABSTAINS))), panel, name="what_if.ipynb")
+    widgets = lab.page.locator(".hta-what-if")
+    expect(widgets).to_have_count(2, timeout=60_000)
+    for widget in widgets.all():
+        expect(widget.get_by_role("status")).to_contain_text("simulated without changes", timeout=60_000)
+        expect(widget.locator("input")).to_have_count(0)
+    lab.shot("what-if-abstains", widgets.first)
 
 
 @pytest.fixture(scope="module")
 def explorer(lab: Lab) -> Locator:
     """One for the two tests below."""
-    return explorer_of(lab, CONTROL)
+    lab.open_code(EXPLORER.format(path=str(shared_trace(CONTROL))), name="what_if_panel.ipynb")
+    explorer = lab.page.locator(".hta-explorer")
+    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    return explorer
 
 
 @pytest.fixture
 def panel(lab: Lab, explorer: Locator) -> Locator:
+    """The panel in it, after its button was clicked; nothing is selected or changed."""
     lab.kernel(
         "(explorer.selection.clear(), setattr(explorer, 'edits', []), setattr(explorer, 'panels', []))"
     )
-    return panel_of(explorer)
+    expect(explorer.locator(".hta-what-if")).to_have_count(0)
+    explorer.locator(".hta-panel-bar [data-kind=what_if]").click()
+    panel = explorer.locator(".hta-panel[data-kind=what_if]")
+    expect(panel.locator(".hta-what-if")).to_have_attribute("aria-busy", "false", timeout=60_000)
+    return panel
 
 
 def test_in_an_explorer_it_follows_the_selection(lab: Lab, panel: Locator) -> None:
@@ -199,21 +226,12 @@ def test_in_an_explorer_it_follows_the_selection(lab: Lab, panel: Locator) -> No
     numbers = ast.literal_eval(lab.kernel("explorer.trace.iterations['iteration'].tolist()"))
     lab.kernel(f"setattr(explorer.selection, 'iterations', [{numbers[0]}])")
     expect(panel.locator(".hta-story p")).not_to_contain_text("The mean of")
-    lab.use_theme(dark=True)
-    lab.shot("what-if-explorer-dark")
-    lab.use_theme(dark=False)
+    lab.shot("what-if-explorer-dark", dark=True)
     assert not serious_violations(panel)
     panel.get_by_role("button", name="Close panel").click()
     expect(lab.page.locator(".hta-what-if")).to_have_count(0)
     lab.expect_kernel("[edit.expression for edit in explorer.edits]", ["edits.kernels(2.0)"])
     lab.expect_no_errors()
-
-
-def shown_times(lab: Lab, times: str) -> Locator:
-    """The timeline, once it is drawn at such times."""
-    timeline = lab.page.locator(f"[data-ready=true][data-times={times}]")
-    expect(timeline).to_be_visible(timeout=30_000)
-    return timeline
 
 
 def test_the_timeline_has_a_view_of_the_replay(lab: Lab, panel: Locator) -> None:
@@ -261,8 +279,7 @@ def test_the_timeline_has_a_view_of_the_replay(lab: Lab, panel: Locator) -> None
     bar.get_by_role("button", name="Critical path").click()
     expect(bar.locator(".hta-timeline-path")).to_contain_text("Of the whole replay:", timeout=10_000)
     lab.shot("timeline-what-if-light")
-    lab.use_theme(dark=True)
-    lab.shot("timeline-what-if-dark")
+    lab.shot("timeline-what-if-dark", dark=True)
     # back by keyboard; Python switches, too
     recorded.focus()
     lab.page.keyboard.press("Enter")
@@ -270,43 +287,9 @@ def test_the_timeline_has_a_view_of_the_replay(lab: Lab, panel: Locator) -> None
     expect(note).to_have_count(0)
     lab.expect_kernel(f"{timeline}.times", "recorded")
     expect(bar.locator(".hta-timeline-path")).not_to_contain_text("Of the whole replay")
-    lab.shot("timeline-recorded-dark")
-    lab.use_theme(dark=False)
+    lab.shot("timeline-recorded-dark", dark=True)
     assert not serious_violations(lab.page.locator(".hta-explorer"))
     lab.kernel(f"setattr({timeline}, 'times', 'what_if')")
     shown_times(lab, "what_if")
     expect(replayed).to_have_attribute("aria-pressed", "true")
-    lab.expect_no_errors()
-
-
-def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
-    panel = panel_of(explorer_of(lab, ABSTAINS))
-    expect(panel.get_by_role("status")).to_contain_text("simulated without changes")
-
-
-LARGE = """
-from hta_widgets import TimelineScrubber, analysis, edits
-timeline = TimelineScrubber({path!r}, client_slices=1000)
-timeline.edits = [edits.kernels(2.0)]
-timeline
-"""
-
-
-def test_the_kernel_keeps_a_large_replay(lab: Lab) -> None:
-    lab.open_code(LARGE.format(path=str(shared_trace(CONTROL))), name="what_if_timeline.ipynb")
-    shown_times(lab, "recorded")
-    lab.page.get_by_role("group", name="Times").get_by_role("button", name="What if").click()
-    view = shown_times(lab, "what_if")
-    expect(view).to_have_attribute("data-mode", "kernel")
-    event = ast.literal_eval(
-        lab.kernel(
-            "next((int(r.event_id), int(r.replayed_start_ns), int(r.start_ns)) for r in "
-            "analysis.replayed_events(timeline.trace, timeline.edits).itertuples() "
-            "if r.start_ns > r.replayed_start_ns)"
-        )
-    )
-    lab.kernel(f"setattr(timeline, 'focus', (timeline.trace.ranks[0], {event[0]}))")
-    line = view.locator(".hta-timeline-focus")
-    expect(line).to_contain_text(f"start {event[1]:,} ns")
-    expect(line).to_contain_text(f"start {event[2]:,} ns")
     lab.expect_no_errors()

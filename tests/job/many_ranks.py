@@ -16,7 +16,7 @@ ALIKE = 4  # so many kinds of ranks, which differ by microseconds
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 # how many ranks, and which one is slow, in jobs that browsers show
-SLOW = {8: 5, 64: 41, 128: 77, 1024: 700}
+SLOW = {8: 5, 64: 41, 1024: 700}
 
 Event = dict[str, Any]
 
