@@ -66,7 +66,9 @@ def memoize_per_rank(
             key = key_of(owner, *args, **named)
             with lock:
                 remembers = vars(owner).setdefault(REMEMBERED, {})
-                own: _Results[Result] = remembers.setdefault(compute, _Results())
+                own: _Results[Result] | None = remembers.get(compute)
+                if own is None:
+                    own = remembers[compute] = _Results()
                 if key in own:
                     own.move_to_end(key)
                     return own[key]
