@@ -76,7 +76,7 @@ def longest_at(start: Int64, dur: Int64) -> int:
 
 def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct values, sorted: ``np.unique(values)``."""
-    found: npt.NDArray[Any] = np.sort(pd.unique(values.ravel()))
+    found: npt.NDArray[Any] = np.unique(values) if values.size < _FEW else np.sort(pd.unique(values.ravel()))
     return found
 
 
@@ -96,7 +96,8 @@ def rows_with(codes: Int32, wanted: Bool) -> Int64:
 
 def rows_of_each(number: Int64) -> list[Int64]:
     """Where each number occurs, in order; all from 0 to the greatest do."""
-    return np.split(grouped(number), np.cumsum(np.bincount(number))[:-1])
+    size = np.bincount(number)
+    return np.split(grouped(number), np.cumsum(size)[:-1])[: len(size)]
 
 
 def first_of_each(number: Int64) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from hta_widgets.analysis.parallelism.coordinates import IN_WORDS
 from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.arrays import Float64
 from hta_widgets.formatting import capitalised
+from hta_widgets.frames import typed_frame
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ NOT_RECORDED = "a rank that was not recorded"
 # Names with less of the time than this are one row.
 _RARE = 0.005
 
-_COLUMNS = (
-    "scope", "key", "place", "slowdown", "cost_ns", "cause", "evidence", "culprit", "slowdown_low",
-    "slowdown_high", "time_ns", "model_error_pct",
-)  # fmt: skip
+_COLUMNS = {
+    "scope": "str", "key": "str", "place": "str", "slowdown": "float64", "cost_ns": "int64", "cause": "str",
+    "evidence": "str", "culprit": "bool", "slowdown_low": "float64", "slowdown_high": "float64",
+    "time_ns": "int64", "model_error_pct": "float64",
+}  # fmt: skip
 
 
 By = Literal["all", "operation", "rank", "stage", "replica", "tensor", "context", "iteration"]
@@ -134,24 +136,16 @@ def _answer(
         "model_error_pct": 100 * (total / model.measured - 1),
     }  # fmt: skip
     named = _named(found)
-    is_culprit = pd.Series(list(zip(rows["scope"], rows["key"], strict=True))).isin(named)
-    rows["culprit"] = is_culprit
-    rows["cause"] = np.where(is_culprit, cause.cause, "")
-    rows["evidence"] = np.where(is_culprit, cause.evidence, "")
-    is_rank = rows["scope"] == "rank"
-    rows["place"] = [
-        model.places.told(int(key)) if one else "" for one, key in zip(is_rank, rows["key"], strict=True)
-    ]
-    rows["model_error_pct"] = [
-        100 * model.model_error[int(key)] if of == "rank" else np.nan
-        for of, key in zip(rows["scope"], rows["key"], strict=True)
-    ]
-    frame = pd.concat([pd.DataFrame([job]), rows], ignore_index=True)
-    texts = dict.fromkeys(("scope", "key", "place", "cause", "evidence"), "str")
-    return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"}), found
+    for row in rows:
+        row["culprit"] = (row["scope"], row["key"]) in named
+        row["cause"], row["evidence"] = (cause.cause, cause.evidence) if row["culprit"] else ("", "")
+        rank = int(row["key"]) if row["scope"] == "rank" else None
+        row["place"] = "" if rank is None else model.places.told(rank)
+        row["model_error_pct"] = None if rank is None else 100 * model.model_error[rank]
+    return typed_frame([job, *rows], _COLUMNS), found
 
 
-def _parts(model: JobModel) -> pd.DataFrame:
+def _parts(model: JobModel) -> list[dict[str, Any]]:
     """The rows of all parts: scope, key, slowdown, cost_ns, time_ns."""
     ops = model.ops
     labels = {
@@ -159,7 +153,7 @@ def _parts(model: JobModel) -> pd.DataFrame:
         "rank": ops["rank"],
         **{scope: ops["rank"].map(getattr(model.places, scope)) for scope in model.places.split},
     }
-    frames, replayed = [], dict[bytes, tuple[Float64, Float64]]()
+    rows, replayed = list[dict[str, Any]](), dict[bytes, tuple[Float64, Float64]]()
     for scope, label in labels.items():
         code, keys = pd.factorize(label, sort=True)
         same = code.tobytes()  # without a pipeline each rank is a replica
@@ -169,12 +163,11 @@ def _parts(model: JobModel) -> pd.DataFrame:
             without = model.net.with_other(model.taken, model.ideal, code, chosen).mean(axis=1)
             replayed[same] = alone, model.total - without
         alone, cost = replayed[same]
-        frames.append(_rows(scope, keys, alone, model.least, cost))
+        rows += _rows(scope, keys, alone, model.least, cost)
     of_step = model.net.step_times(model.taken).astype(np.float64)
     ideal = model.net.step_times(model.ideal)
     numbers = ops.groupby("step")["iteration"].first()
-    frames.append(_rows("iteration", numbers.to_numpy(), of_step, model.least, of_step - ideal))
-    return pd.concat(frames, ignore_index=True)
+    return rows + _rows("iteration", numbers.to_numpy(), of_step, model.least, of_step - ideal)
 
 
 def _rows(
@@ -183,16 +176,17 @@ def _rows(
     time: Float64,
     least: float,
     cost: Float64,
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "scope": scope,
-            "key": [str(key) for key in np.asarray(keys).tolist()],
-            "slowdown": time / least,
-            "cost_ns": np.rint(cost).astype(np.int64),
-            "time_ns": np.rint(time).astype(np.int64),
-        }
+) -> list[dict[str, Any]]:
+    values = (
+        np.asarray(keys).tolist(),
+        (time / least).tolist(),
+        np.rint(cost).tolist(),
+        np.rint(time).tolist(),
     )
+    return [
+        {"scope": scope, "key": str(key), "slowdown": times, "cost_ns": int(cost_ns), "time_ns": int(time_ns)}
+        for key, times, cost_ns, time_ns in zip(*values, strict=True)
+    ]
 
 
 def _operation(model: JobModel) -> pd.Series:

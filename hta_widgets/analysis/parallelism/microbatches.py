@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,11 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.arrays import Int64
+from hta_widgets.analysis.core.medians import medians
+from hta_widgets.analysis.core.sums import exact_sums
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct, first_of_each, numbered, rows_of_each
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -75,71 +78,97 @@ def passes_of(rank_trace: RankTrace, exchanged: pd.DataFrame, within: Int64) -> 
     phase = phases(rank_trace).of[rank_trace.launch[rows]]
     rows, phase = rows[work & (phase != _OPTIMIZER)], phase[work & (phase != _OPTIMIZER)]
     posts = _posts(rank_trace, exchanged)
-    work_frame = pd.DataFrame(
-        {
-            "step": rank_trace.iteration[rows].astype(np.int64),
-            "backward": phase == _BACKWARD,
-            "called": rank_trace.start[rank_trace.launch[rows]],
-            "start": rank_trace.start[rows],
-            "end": rank_trace.end[rows],
-            "computes": rank_trace.event_class[rows] != EventClass.COMMUNICATION,
-        }
+    called = rank_trace.start[rank_trace.launch[rows]]
+    work_of_rank = _Work(
+        backward=phase == _BACKWARD,
+        posted=np.searchsorted(posts.called, called, side="right"),
+        called=called,
+        start=rank_trace.start[rows],
+        end=rank_trace.end[rows],
+        computes=rank_trace.event_class[rows] != EventClass.COMMUNICATION,
     )
-    work_frame["posts"] = np.searchsorted(posts["called"], work_frame["called"], side="right")
+    steps, of_step = distinct(rank_trace.iteration[rows].astype(np.int64))
     return {
-        int(str(step)): found
-        for step, part in work_frame.groupby("step")
-        if (found := _of_step(part, posts, int(str(step)))) is not None
+        step: found
+        for step, own in zip(steps.tolist(), rows_of_each(of_step), strict=True)
+        if (found := _of_step(work_of_rank.at(own), posts, step)) is not None
     }
 
 
-def _posts(rank_trace: RankTrace, exchanged: pd.DataFrame) -> pd.DataFrame:
-    """step, called, sends of a rank's sends and receives, by the time of their call."""
+class _Posts(NamedTuple):
+    """Sends and receives of a rank, by the time of their call."""
+
+    step: Int64
+    called: Int64
+    sends: Bool
+
+
+class _Work(NamedTuple):
+    """Kernels: in which direction, after how many posts they are called and when, when they run, and whether
+    they compute."""
+
+    backward: Bool
+    posted: Int64
+    called: Int64
+    start: Int64
+    end: Int64
+    computes: Bool
+
+    def at(self, rows: Int64) -> _Work:
+        """Some of them."""
+        return _Work(
+            self.backward[rows], self.posted[rows], self.called[rows], self.start[rows], self.end[rows],
+            self.computes[rows],
+        )  # fmt: skip
+
+
+def _posts(rank_trace: RankTrace, exchanged: pd.DataFrame) -> _Posts:
     rows = np.searchsorted(rank_trace.event_id, exchanged["event_id"].to_numpy(np.int32))
     launch = rank_trace.launch[rows]
-    posts = pd.DataFrame(
-        {
-            "step": rank_trace.iteration[rows].astype(np.int64),
-            "called": np.where(launch >= 0, rank_trace.start[launch], rank_trace.start[rows]),
-            "sends": (exchanged["collective"] != "recv").to_numpy(),
-        }
-    )
-    return posts.sort_values("called", kind="stable", ignore_index=True)
+    called = np.where(launch >= 0, rank_trace.start[launch], rank_trace.start[rows])
+    sends = (exchanged["collective"] != "recv").to_numpy(np.bool_)
+    order = np.argsort(called, kind="stable")
+    return _Posts(rank_trace.iteration[rows].astype(np.int64)[order], called[order], sends[order])
 
 
-def _of_step(work: pd.DataFrame, posts: pd.DataFrame, step: int) -> Passes | None:
-    own = posts["sends"][posts["step"] == step]
-    enters = bool(own.iloc[0]) if len(own) else True
-    grouped = work.groupby(["posts", "backward"])
-    found = grouped.agg(called=("called", "min"), start=("start", "min"), end=("end", "max"))
-    found["busy"] = (work["end"] - work["start"]).groupby([work["posts"], work["backward"]]).sum()
-    found = found.reset_index().sort_values(["called", "posts"], kind="stable", ignore_index=True)
-    found = found[_is_pass(found, int((posts["step"] < step).sum()), enters)].reset_index(drop=True)
-    if found.empty:
+def _of_step(work: _Work, posts: _Posts, step: int) -> Passes | None:
+    own = posts.sends[posts.step == step]
+    enters = bool(own[0]) if len(own) else True
+    # what may be a pass: all of a direction between two posts
+    number = numbered(work.posted, work.backward.astype(np.int64))
+    first = first_of_each(number)
+    called, start = (np.full(len(first), np.iinfo(np.int64).max) for _ in range(2))
+    end = np.full(len(first), np.iinfo(np.int64).min)
+    np.minimum.at(called, number, work.called)
+    np.minimum.at(start, number, work.start)
+    np.maximum.at(end, number, work.end)
+    busy = exact_sums(number, work.end - work.start, len(first))
+    posted, backward = work.posted[first], work.backward[first]
+    order = np.lexsort((backward, posted, called))
+    before = int(np.count_nonzero(posts.step < step))
+    passes = order[_is_pass(backward[order], posted[order], busy[order], before, enters)]
+    if not len(passes):
         return None
-    kept = work.merge(found[["posts", "backward"]], on=["posts", "backward"])
-    kept = kept[kept["computes"]]
-    sends = np.concatenate([[0], np.cumsum(posts["sends"].to_numpy(np.int64))])
-    until = np.append(found["posts"].to_numpy(np.int64)[1:], int((posts["step"] <= step).sum()))
-    sent = sends[until] > sends[found["posts"].to_numpy(np.int64)]
-    backward = found["backward"].to_numpy(np.bool_)
+    backward, posted = backward[passes], posted[passes]
+    sends = np.concatenate([[0], np.cumsum(posts.sends)])
+    until = np.append(posted[1:], np.count_nonzero(posts.step <= step))
+    sent = sends[until] > sends[posted]
     kind = np.where(backward, np.where(sent | enters, BACKWARD, WEIGHTS), FORWARD)
+    computing = work.computes & np.isin(number, passes)
     return Passes(
-        kind, found["start"].to_numpy(np.int64), found["end"].to_numpy(np.int64),
-        Intervals.union(kept["start"].to_numpy(np.int64), kept["end"].to_numpy(np.int64)), enters,
-    )  # fmt: skip
+        kind, start[passes], end[passes], Intervals.union(work.start[computing], work.end[computing]), enters
+    )
 
 
-def _is_pass(found: pd.DataFrame, before: int, enters: bool) -> npt.NDArray[np.bool_]:
+def _is_pass(backward: Bool, posted: Int64, busy: Int64, before: int, enters: bool) -> Bool:
     """Which work is of a microbatch, given the number of exchanges in earlier steps.
 
     Not what follows the last backward, nor what a later stage does before it has posted a receive.
     """
-    backward = found["backward"].to_numpy(np.bool_)
     last = np.flatnonzero(backward).max(initial=-1)
-    kept: npt.NDArray[np.bool_] = np.arange(len(found)) <= last
+    kept: Bool = np.arange(len(backward)) <= last
     if not enters:
-        kept &= backward | (found["posts"].to_numpy(np.int64) > before)
-    typical = found["busy"].groupby(found["backward"]).transform("median")
-    kept &= (found["busy"] >= _NEGLIGIBLE * typical).to_numpy(np.bool_)
+        kept &= backward | (posted > before)
+    direction = backward.astype(np.int64)
+    kept &= busy >= _NEGLIGIBLE * medians(direction, busy, 2)[direction]
     return kept
