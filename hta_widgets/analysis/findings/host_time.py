@@ -167,7 +167,7 @@ def sign_of_device(rank_trace: RankTrace) -> Sign | None:
 
 def _computes_itself(rank_trace: RankTrace) -> bool:
     """Whether most of the time of operators is in those that can only have computed on the host."""
-    rows = np.flatnonzero((rank_trace.event_class == EventClass.HOST_OP) & ~_marks_steps(rank_trace))
+    rows = np.flatnonzero((rank_trace.event_class == EventClass.HOST_OP) & ~marks_steps(rank_trace))
     names, codes = rank_trace.names, rank_trace.name[rows]
     if any(_OF_GPU.search(names[code]) for code in np.unique(codes).tolist()):
         return False
@@ -210,7 +210,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         return None
     classes, mine = rank_trace.event_class, rank_trace.thread == thread
     of_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
-    operator = (classes == EventClass.HOST_OP) & of_host & ~_marks_steps(rank_trace)
+    operator = (classes == EventClass.HOST_OP) & of_host & ~marks_steps(rank_trace)
     own_calls = operator & mine
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
     calling = enclosing | own_calls
@@ -240,7 +240,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
     spans = spans_of(rank_trace, at)
     own = _own(rank_trace, calls, operators)
-    places = np.flatnonzero(enclosing & ~_marks_steps(rank_trace))
+    places = np.flatnonzero(enclosing & ~marks_steps(rank_trace))
     return HostTime(
         thread,
         judged.length,
@@ -289,7 +289,7 @@ def _begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
 
 def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:
     """The thread that marks the steps; without marks the one that is longest in operators."""
-    rows = np.flatnonzero(_marks_steps(rank_trace) & (rank_trace.event_class == EventClass.ANNOTATION))
+    rows = np.flatnonzero(marks_steps(rank_trace) & (rank_trace.event_class == EventClass.ANNOTATION))
     if len(rows):
         threads, counts = np.unique(rank_trace.thread[rows], return_counts=True)
         return int(threads[int(counts.argmax())])
@@ -333,7 +333,7 @@ def _around(spans: Int64, thread: Int64) -> Int64:
     return nest(spans[:, 0], spans[:, 1], thread, np.zeros(len(spans), np.int8)).astype(np.int64)
 
 
-def _marks_steps(rank_trace: RankTrace) -> Bool:
+def marks_steps(rank_trace: RankTrace) -> Bool:
     """The rows that have a step's label, also where none of them is complete."""
     labels = set(rank_trace.iterations["label"])
     return named(rank_trace, lambda name: name in labels or name.startswith("ProfilerStep#"))

@@ -14,10 +14,12 @@ from hta_widgets.analysis.findings.unusual_steps import (
     beyond_usual,
     comes_every,
     longer_in,
+    region_beyond,
     without_told,
     without_waits,
 )
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief
 
 _FEW = 0.5
 """Of the steps of a rank: more are no exception."""
@@ -67,9 +69,11 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     share, concerned = 100.0 * lost / whole, sorted(late["rank"].unique().tolist())
     about = {"steps": slow}
     one, number = (rank,), steps["iteration"].nunique()
+    region = region_beyond(inputs, rank, step)
+    where = Claim("region_beyond_usual", region, "name", ranks=one, about={"iteration": step})
     text = say(
         "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
-        "{rank}; {usual} is usual.{beyond}",
+        "{rank}; {usual} is usual.{beyond}{where}",
         count=Claim("slow_steps", count, "count"),
         all=Claim("steps", number, "count"),
         take="takes" if count == 1 else "take",
@@ -80,12 +84,13 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         rank=Claim("slowest_step_on", one, "ranks", about={"iteration": step}),
         usual=Claim("usual_step_time", int(worst["usual_ns"]), "ns", ranks=one, about={"iteration": step}),
         beyond=beyond.text,
+        where=say(" Most of that lies in {region}.", region=where) if region else "",
     )
     return Finding(
         lost // ranks,
         share,
         text,
-        f"{regular * bool(every)}{beyond.advice}",
+        regular * bool(every) + (f"Look at {brief(region)} in these steps." if region else beyond.advice),
         "temporal_breakdown",
         Evidence(
             rank if ranks == 1 else None,
@@ -93,6 +98,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
+        title=f"{RULE.title} (mostly {brief(region)})" if region else "",
         lost_as=beyond.lost_as,
         lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,

@@ -12,14 +12,16 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
+from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.host_loss import lost_in_part
-from hta_widgets.analysis.findings.host_time import HostTime, host_time, hosts_of
+from hta_widgets.analysis.findings.host_time import HostTime, host_time, hosts_of, marks_steps
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
 
 _VERBS: Final = {
     "compute": "it computes",
@@ -174,6 +176,29 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
     if grows:
         return Beyond(text + f" Each step runs more {_WORK[most]}s than the one before.", _GROWS, "compute")
     return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
+
+
+def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
+    """The annotation that is open for most of what a step takes longer than usual ones; "" if none is."""
+    steps, windows, _ = _spent(inputs, rank)
+    here = steps["iteration"].eq(iteration).to_numpy()
+    usual = _usual(steps, here)
+    if not usual.any():
+        return ""
+    times = windows[:, 1] - windows[:, 0]
+    excess = float(times[here].sum() - np.median(times[usual]))
+    rank_trace = inputs.trace.rank(rank)
+    begin, end = windows[here][0].tolist()
+    inside = (rank_trace.start >= begin) & (rank_trace.start < end)
+    regions = (rank_trace.event_class == EventClass.ANNOTATION) & ~rank_trace.is_device
+    regions &= (rank_trace.stream == NULL) & ~marks_steps(rank_trace)
+    found: dict[str, int] = {}
+    for code in np.unique(rank_trace.name[regions & inside]).tolist():
+        open_ = open_time(rank_trace, regions & (rank_trace.name == code)).within_each(windows)
+        longer = int(open_[here].sum() - np.median(open_[usual]))
+        if longer > _MOST * excess:
+            found[rank_trace.names[code]] = longer
+    return max(sorted(found), key=lambda name: found[name], default="")
 
 
 def _begin(inputs: Inputs, rank: int) -> Int64:

@@ -5,7 +5,8 @@ It ends by itself and tells nothing about the steady state, so it is told apart 
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _STEP_PCT = 3.0
 # A call that comes again in this many steps, and in half of them, belongs to the loop.
 _RECURS = 3
+# So do calls for memory that come regularly, as in checkpoints: every so many steps, twice or more.
+_OF_MEMORY = re.compile(r"^(?:cuda|hip|cu|musa|cnrt)\w*(?:[Aa]lloc|Free|Mem)")
+_APART = 3
 # A job of more is asked again.
 _RANKS = 1 << 16
 
@@ -109,11 +113,23 @@ _cold_calls = memoize_per_rank(last=8)(cold_calls)
 def _recurring(
     rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: tuple[int, ...]
 ) -> npt.NDArray[np.bool_]:
-    """Which of these calls have a name that is called in most steps."""
-    where = {
-        (int(name), int(step))
-        for name, step in zip(rank_trace.name[rows], rank_trace.iteration[rows], strict=True)
-    }
-    count = Counter(name for name, step in where if step in set(steps))
-    often = [name for name, found in count.items() if found >= _RECURS and 2 * found >= len(steps)]
-    return np.isin(rank_trace.name[rows], often)
+    """Which of these calls have a name that is called in most steps, or regularly in some."""
+    places = {step: at for at, step in enumerate(steps)}
+    where: dict[int, set[int]] = defaultdict(set)
+    for name, step in zip(rank_trace.name[rows].tolist(), rank_trace.iteration[rows].tolist(), strict=True):
+        if step in places:
+            where[name].add(places[step])
+    again = [
+        name
+        for name, found in where.items()
+        if (len(found) >= _RECURS and 2 * len(found) >= len(steps))
+        or (_OF_MEMORY.match(rank_trace.names[name]) and _is_regular(sorted(found), len(steps)))
+    ]
+    return np.isin(rank_trace.name[rows], again)
+
+
+def _is_regular(found: list[int], count: int) -> bool:
+    """Whether these of so many steps are every n-th one, which the first is not."""
+    apart = set(np.diff(found).tolist())
+    every = apart.pop() if len(apart) == 1 else 0
+    return every >= _APART and 0 < found[0] < every and found[-1] + every >= count

@@ -479,6 +479,22 @@ def longer_than_usual(job: Job, stated: Stated) -> str:
     return at_most(stated, own - median(others_of(stated, times)) + 0.1 * own)
 
 
+@check("region_beyond_usual")
+def region_beyond_usual(job: Job, stated: Stated) -> str:
+    """Spans of this name are open for half of what the step takes longer than the median of all."""
+    rank, step = the_rank(job, stated), stated.about["iteration"]
+    windows = {number: window for (_, number), window in step_times(job, rank.number).items()}
+    named = union(
+        each.window
+        for each in rank.events
+        if each.category == "user_annotation" and each.name == stated.value
+    )
+    times = {number: end - start for number, (start, end) in windows.items()}
+    inside = {number: length(overlap(named, window)) for number, window in windows.items()}
+    longer, excess = (of[step] - median(of.values()) for of in (inside, times))
+    return "" if longer >= 0.45 * excess else f"{longer} of {excess} ns lie in it"
+
+
 def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
     """Those of the steps that a step is compared with; by step, or by rank and step."""
     chosen = stated.about.get("others")

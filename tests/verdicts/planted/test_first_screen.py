@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,7 +16,7 @@ from hta_widgets.analysis.findings.story import Story, story
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import event
 from tests.claims.checking import faults_of
-from tests.verdicts.planted.host_program import MS, US
+from tests.verdicts.planted.host_program import MS, US, Program
 from tests.verdicts.planted.several_hosts import Hosts
 
 TO_HOST, TO_DEVICE = "Memcpy DtoH (Device -> Pinned)", "Memcpy HtoD (Pinned -> Device)"
@@ -223,6 +225,39 @@ def test_a_step_that_computes_more_stands_by_itself(read: Read) -> None:
     frame = read(validation_in_a_step)[1].set_index("topic")
     assert frame.loc["slow_steps", "part_of"] == ""
     assert "300 kernels more" in frame.loc["slow_steps", "text"]
+
+
+@pytest.mark.parametrize("inside", ["evaluate", "everything", "half"])
+def test_the_region_that_makes_steps_long_is_named(inside: str, tmp_path: Path) -> None:
+    """One that only long steps have, not one that every step has, or that holds less than half of it."""
+    program = Program()
+    for number in range(1, 9):
+        with program.step(number), program.inside("user_annotation", "everything"):
+            for _ in range(30):
+                program.operator("aten::mm", 5 * US)
+                program.launch(100 * US)
+            program.synchronise()
+            if number == 6:
+                with (
+                    program.inside("user_annotation", "evaluate") if inside != "everything" else nullcontext()
+                ):
+                    for _ in range(120 if inside != "half" else 40):
+                        program.launch(100 * US)
+                    program.synchronise()
+                if inside == "half":
+                    for _ in range(80):
+                        program.launch(100 * US)
+                    program.synchronise()
+    trace = program.open(tmp_path)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    row = frame.set_index("topic").loc["slow_steps"]
+    assert ("Most of that lies in evaluate." in row["text"]) is (inside == "evaluate")
+    assert ("(mostly evaluate)" in story(trace).headline) is (inside == "evaluate")
+    assert ("Look at evaluate in these steps." in row["suggestion"]) is (inside == "evaluate")
+    if inside == "evaluate":
+        false = frame["claims"].str.replace('"evaluate"', '"no_such_region"')
+        assert faults_of(trace, frame.assign(claims=false))
 
 
 def test_copies_that_are_ahead_already_are_not_to_be_copied_ahead(read: Read) -> None:

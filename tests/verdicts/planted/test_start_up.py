@@ -188,6 +188,32 @@ def test_what_is_no_start_up(program: Program, tmp_path: Path) -> None:
     assert "start_up" not in set(judged(program, tmp_path)["topic"])
 
 
+@pytest.mark.parametrize(
+    ("call", "numbers", "is_start_up"),
+    [
+        ("cudaFree", (4, 8), False),  # as when memory is given back for each checkpoint
+        ("cudaHostAlloc", (3, 6, 9), False),
+        ("cudaFree", (4,), True),
+        ("cudaFree", (1, 5, 9), True),  # the first step has it, too
+        ("cudaFree", (4, 7), True),  # would come in step 1 as well, and in step 10
+        ("cudaMalloc", (2, 4), True),  # memory that is asked for at first
+        ("cudaModuleLoadData", (4, 8), True),  # of other code each time
+    ],
+)
+def test_calls_for_memory_that_come_regularly_belong_to_the_loop(
+    call: str, numbers: tuple[int, ...], is_start_up: bool, tmp_path: Path
+) -> None:
+    program = Program()
+    program.launch(50 * US)
+    program.synchronise()
+    for number in range(1, 11):
+        with program.step(number):
+            if number in numbers:
+                program.driver(call, 5 * MS)
+            steady(program)
+    assert ("start_up" in set(judged(program, tmp_path)["topic"])) is is_start_up
+
+
 def test_what_the_loader_takes_beside_it_is_the_loaders(tmp_path: Path) -> None:
     program = Program()
     with program.step(1):
