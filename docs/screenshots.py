@@ -35,7 +35,7 @@ viewer"""
 PAIR = {"DDP": "gpt2_ddp", "FSDP": "gpt2_fsdp_full_shard"}
 
 EXPLORER = ".jp-OutputArea-output .hta"
-HEIGHT = 2600  # the whole explorer, without scrolling
+HEIGHT, HIGH = 2600, 3200  # the whole explorer, and the whole viewer, without scrolling
 WIDE, NARROW = 1240, 800  # two panels side by side; one
 TALLEST = 520  # of a longer panel, the top
 SHARPNESS = 1.25  # pixels of a picture per CSS pixel
@@ -125,14 +125,14 @@ class Camera:
         self._session = page.context.new_cdp_session(page)
         self.resize(WIDE)
 
-    def resize(self, width: int) -> None:
+    def resize(self, width: int, height: int = HEIGHT) -> None:
         """Give the page this width."""
-        self._page.set_viewport_size({"width": width, "height": HEIGHT})
-        metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": SHARPNESS, "mobile": False}
+        self._page.set_viewport_size({"width": width, "height": height})
+        metrics = {"width": width, "height": height, "deviceScaleFactor": SHARPNESS, "mobile": False}
         self._session.send("Emulation.setDeviceMetricsOverride", metrics)
         self._page.wait_for_timeout(500)  # the timeline draws anew
 
-    def take(self, what: Locator, path: Path, tallest: float = HEIGHT) -> None:
+    def take(self, what: Locator, path: Path, tallest: float = HIGH) -> None:
         """Write a picture of one element, of at most this height in CSS pixels."""
         what.evaluate(IN_SIGHT)
         box = what.bounding_box()
@@ -148,7 +148,7 @@ def _take_comparisons(lab: Lab, camera: Camera) -> None:
     """The viewer of two runs, down to its timelines, and the panels of a viewer of four."""
     viewer, panel = lab.page.locator(".hta-diff").first, ".hta-diff .hta-panel[data-kind={}]"
     _open_viewer(lab, PAIR)
-    camera.resize(WIDE)
+    camera.resize(WIDE, HIGH)
     for theme in THEMES:
         _light(lab, theme)
         camera.take(viewer, IMAGES / f"comparison-{theme}.webp")
