@@ -79,7 +79,7 @@ def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
 
 def test_ranks_of_5_mb_in_the_memory_of_a_few(tmp_path: Path) -> None:
     """1,024 of 50 MB are in `benchmarks/scaling.py`."""
-    ranks, slow = (32, 21) if EVERY_CASE else (8, 5)
+    ranks, slow = (32, 21) if EVERY_CASE else (6, 4)
     job = write_job(tmp_path / "job", ranks, slow, steps=5, layers=40, products=25)
     assert min(file.stat().st_size for file in job.iterdir()) > 4.5e6
     limit = ranks * 1_500_000

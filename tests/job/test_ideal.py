@@ -51,7 +51,7 @@ def test_what_one_rank_and_step_show_is_split_evenly():
 @pytest.mark.parametrize(
     "job",
     [
-        ParallelJob(pipeline=4, data=2, tensor=2, microbatches=8),
+        ParallelJob(pipeline=4, data=2, tensor=2, microbatches=4),
         ParallelJob(tensor=2, data=2, microbatches=4),
     ],
     ids=["pipeline", "data"],

@@ -23,7 +23,7 @@ from tests.support import EVERY_CASE
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = (256, 2048) if EVERY_CASE else (128, 1024)
+FEW, MANY = (256, 2048) if EVERY_CASE else (128, 512)
 # As in `test_growth`
 EXPONENT = 1.1
 # of one rank in the selector's message: its number, label and six numbers

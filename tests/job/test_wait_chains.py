@@ -20,7 +20,7 @@ from tests.widgets.test_timeline_scrubber import ask, ready
 
 pytestmark = pytest.mark.slow
 
-JOB = ParallelJob(pipeline=4, microbatches=8, layers=2)
+JOB = ParallelJob(pipeline=4, microbatches=4, layers=2)
 CHAINS = {
     "the last stage": (replace(JOB, paces={3: Pace(2.0)}), [0, 1, 2, 3]),
     "the first stage": (replace(JOB, paces={0: Pace(2.0)}), [3, 2, 1, 0]),
@@ -29,7 +29,7 @@ CHAINS = {
     ),
     # rank 0 receives from rank 2, which meets rank 3 in sums of activations
     "a tensor rank of the next stage": (
-        ParallelJob(tensor=2, pipeline=2, microbatches=8, layers=2, paces={3: Pace(4.0)}), [0, 2, 3]
+        ParallelJob(tensor=2, pipeline=2, microbatches=4, layers=2, paces={3: Pace(4.0)}), [0, 2, 3]
     ),
 }  # fmt: skip
 

@@ -168,9 +168,9 @@ def test_the_replay_foresees_what_a_changed_program_does(name: str, opened: Open
 
 def asked(name: str) -> list[str]:
     """Of the changes a fourth for a job recorded in the plain way, so that each is asked of two jobs or more,
-    and a tenth for the other ways; those with a known limit always. HTA_WIDGETS_EVERY_CASE asks for all.
+    and a twentieth for the other ways; those with a known limit always. HTA_WIDGETS_EVERY_CASE asks for all.
     """
-    share = 1 if EVERY_CASE else 4 if name in JOBS else 10
+    share = 1 if EVERY_CASE else 4 if name in JOBS else 20
     turn = NAMES.index(name)
     known = LIMITS.get(name, {})
     return [case for at, case in enumerate(CASES) if (at + turn) % share == 0 or case in known]

@@ -208,7 +208,10 @@ def modules_with() -> dict[str, set[str]]:
     """Each text that is a whole literal of the package -> the modules that hold it."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in (ROOT / "hta_widgets").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        code = path.read_text(encoding="utf-8")
+        if not any(topic in code for topic in BY_TOPIC):
+            continue
+        for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found[node.value].add(path.stem)
     literal: Callable[[str], list[str]] = re.compile(r"[\"'`](\w+)[\"'`]").findall

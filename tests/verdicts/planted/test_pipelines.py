@@ -146,7 +146,7 @@ def test_why_the_slowest_stage_is_slow(changed, words, tmp_path):
 
 
 def test_a_small_bubble_is_none(tmp_path):
-    trace = ParallelJob(pipeline=2, microbatches=64, layers=8, steps=2).open(tmp_path)
+    trace = ParallelJob(pipeline=2, microbatches=48, layers=6, steps=2).open(tmp_path)
     frame = overview(trace)
     assert told(frame).empty
     checked = frame.loc[frame["topic"] == "nothing_found", "checked"].iloc[0]
