@@ -13,7 +13,9 @@ import re
 import shlex
 import shutil
 import sysconfig
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,10 @@ from typing import Any
 import pytest
 
 from docs import analysis_pages, comparison_pages
-from hta_widgets import examples
+from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.cli import main
+from hta_widgets.cli.opening import kept_open
 from hta_widgets.errors import MissingDataError
 from tests.memory_snapshot.allocator import MB, Allocator, write
 from tests.support import ROOT
@@ -106,26 +109,79 @@ CONSOLES = [found for page in PAGES for text in fenced(page.text, "text") for fo
 SHOWN = [item for item in CONSOLES if item[0] != "echo $?"]  # that is checked with the command before
 
 
+Desk = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """The reader's working folder, with traces in it; `run_17/` is this example."""
+
+    @cache
+    def folder(example: str) -> Path:
+        desk = tmp_path_factory.mktemp("desk")
+        for name, of in {**FOLDERS, "run_17": example}.items():
+            shutil.copytree(analysis_pages.example_path(of), desk / name)
+        for rank, name in enumerate(FILES):
+            packed = examples.path("gpt2_ddp") / f"rank-{rank}.pt.trace.json.gz"
+            shutil.copy(packed, desk / f"{name}.gz")
+            (desk / name).write_bytes(gzip.decompress(packed.read_bytes()))
+        allocator = Allocator(100 * MB)
+        allocator.alloc(30 * MB, "model.py:3:forward")
+        write(desk / "snapshot.pickle", allocator)
+        return desk
+
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opened_by_commands_once() -> Iterator[None]:
+    with kept_open(4):
+        yield
+
+
+@pytest.fixture(scope="module")
+def opened() -> dict[Path, Trace]:
+    return {}
+
+
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The reader's working folder, with traces in it."""
-    for folder, example in FOLDERS.items():
-        lay_out(tmp_path / folder, example)
-    for rank, name in enumerate(FILES):
-        packed = examples.path("gpt2_ddp") / f"rank-{rank}.pt.trace.json.gz"
-        shutil.copy(packed, tmp_path / f"{name}.gz")
-        (tmp_path / name).write_bytes(gzip.decompress(packed.read_bytes()))
-    allocator = Allocator(100 * MB)
-    allocator.alloc(30 * MB, "model.py:3:forward")
-    write(tmp_path / "snapshot.pickle", allocator)
-    monkeypatch.chdir(tmp_path)
+def opened_once(opened: dict[Path, Trace], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of analyses open the same job, one after the other."""
+    real = Trace.open
+
+    def open_first(path: str, *given: Any, **named: Any) -> Trace:
+        key = Path(path).resolve()
+        if given or named:  # as a command does
+            return real(path, *given, **named)
+        if key not in opened:
+            opened[key] = real(path)
+        return opened[key]
+
+    monkeypatch.setattr(Trace, "open", open_first)
+
+
+@pytest.fixture
+def desk_with(laid_out: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """The same as the working folder of a test, which finds nothing that others have written there."""
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)  # hta-widgets itself
-    return tmp_path
+    used: dict[Path, set[Path]] = {}
+
+    def sit_down(example: str) -> Path:
+        desk = laid_out(example)
+        used.setdefault(desk, {*desk.rglob("*")})
+        monkeypatch.chdir(desk)
+        return desk
+
+    yield sit_down
+    for desk, there in used.items():
+        for path in sorted({*desk.rglob("*")} - there):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        assert {*desk.rglob("*")} == there
 
 
-def lay_out(folder: Path, example: str) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(analysis_pages.example_path(example), folder)
+@pytest.fixture
+def desk(desk_with: Desk) -> Path:
+    return desk_with(FOLDERS["run_17"])
 
 
 def run(code: str, names: dict[str, Any], page: str) -> None:
@@ -224,9 +280,10 @@ def after(command: str) -> int:
     return int(following[0][1]) if following and following[0][0] == "echo $?" else 0
 
 
+@pytest.mark.usefixtures("opened_once")
 @pytest.mark.parametrize("kind", ANALYSES)
-def test_use_of_an_analysis_page_runs(kind: str, desk: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    lay_out(desk / "run_17", analysis_pages.example_of(kind))
+def test_use_of_an_analysis_page_runs(kind: str, desk_with: Desk, capfd: pytest.CaptureFixture[str]) -> None:
+    desk_with(analysis_pages.example_of(kind))
     (code,) = fenced(analysis_pages.use(kind), "python")
     (command,) = fenced(analysis_pages.use(kind), "bash")
     words = words_of(command)
