@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { type Told, Toast } from "../src/toast";
+import { Toast, type Told } from "../src/toast";
 
 const SAID = { text: "Copied.", actions: [] };
 
@@ -18,10 +18,11 @@ afterEach(() => {
 
 async function said(what: Told) {
   const told = signal<Told | null>(null);
-  render(<Toast told={told} />, document.body);
+  const root = document.body.appendChild(document.createElement("div"));
+  render(<Toast told={told} />, root);
   told.value = what;
   await vi.advanceTimersByTimeAsync(100); // it is drawn
-  const toast = document.querySelector<HTMLElement>(".hta-toast");
+  const toast = root.querySelector<HTMLElement>(".hta-toast");
   if (!toast) throw new Error("there is no place for what is said");
   return toast;
 }
@@ -39,9 +40,6 @@ it("waits for who has the focus in it", async () => {
   toast.querySelector("button")?.focus();
   await vi.advanceTimersByTimeAsync(20_000);
   expect(toast.textContent).toContain("Copied.");
-  toast.querySelector("button")?.blur();
-  await vi.advanceTimersByTimeAsync(5000);
-  expect(toast.textContent).toBe("");
 });
 
 it("stays until it is answered where it has to", async () => {

@@ -35,8 +35,11 @@ ABANDONED_SECONDS = 900
 
 Answer = TypeVar("Answer")
 
-# What JupyterLab need not start: the first asks pip and the network at each start.
-UNUSED = ("@jupyterlab/extensionmanager-extension",)
+# Of JupyterLab, what asks yarn, or pip and the network, at each start of a page.
+SWITCHED_OFF = {
+    "buildCheck": False,
+    "disabledExtensions": {"@jupyterlab/extensionmanager-extension": True},
+}
 
 # Where the server shows a notebook in JupyterLab, and where in Notebook 7.
 LAB, NOTEBOOK_7 = "doc/tree", "notebooks"
@@ -137,7 +140,7 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
     )
     switched_off = home / "config" / "labconfig" / "page_config.json"
     switched_off.parent.mkdir(parents=True)
-    switched_off.write_text(json.dumps({"disabledExtensions": dict.fromkeys(UNUSED, True)}))
+    switched_off.write_text(json.dumps(SWITCHED_OFF))
     theme = "Dark" if dark else "Light"
     (settings / "themes.jupyterlab-settings").write_text(f'{{"theme": "JupyterLab {theme}"}}')
     folders = {

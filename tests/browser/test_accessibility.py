@@ -63,7 +63,9 @@ def explorer(lab: Lab, state: str) -> Locator:
 
 
 @pytest.mark.parametrize("state", [*EXPLORERS, "help"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])  # all in one, then in the other
+@pytest.mark.parametrize(
+    "dark", [False, True], ids=["light", "dark"]
+)  # all in one theme, then all in the other
 def test_axe_finds_nothing_serious(page: Lab, state: str, dark: bool) -> None:
     page.use_theme(dark=dark)
     root = explorer(page, "loaded" if state == "help" else state)

@@ -105,7 +105,7 @@ def expect_drawn(picture: Locator, words: str) -> None:
 def test_a_picture_stands_in_by_default_and_a_snapshot_stays(lab: Lab) -> None:
     """JupyterLab saves no widgets unless told to: the reader sees a picture of the last state instead."""
     page, picture = lab.page, lab.page.locator(PICTURE)
-    lab.open_code(CELL, "explorer.snapshot()", name=NAME)
+    lab.open_code(AT_ONCE + CELL, "explorer.snapshot()", name=NAME)
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     expect(picture).to_have_count(1, timeout=20_000)
     expect(picture).to_be_hidden()  # beside the live view nobody sees it
