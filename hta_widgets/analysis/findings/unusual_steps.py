@@ -179,7 +179,10 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
 
 
 def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
-    """The annotation that is open for most of what a step takes longer than usual ones; "" if none is."""
+    """The annotation that is open for most of what a step takes longer than usual ones; "" if none is.
+
+    One that is open in most of the usual ones, too, is the loop itself.
+    """
     steps, windows, _ = _spent(inputs, rank)
     here = steps["iteration"].eq(iteration).to_numpy()
     usual = _usual(steps, here)
@@ -189,14 +192,15 @@ def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
     excess = float(times[here].sum() - np.median(times[usual]))
     rank_trace = inputs.trace.rank(rank)
     begin, end = windows[here][0].tolist()
-    inside = (rank_trace.start >= begin) & (rank_trace.start < end)
+    inside = (rank_trace.start < end) & (rank_trace.end > begin)
     regions = (rank_trace.event_class == EventClass.ANNOTATION) & ~rank_trace.is_device
     regions &= (rank_trace.stream == NULL) & ~marks_steps(rank_trace)
     found: dict[str, int] = {}
     for code in np.unique(rank_trace.name[regions & inside]).tolist():
         open_ = open_time(rank_trace, regions & (rank_trace.name == code)).within_each(windows)
         longer = int(open_[here].sum() - np.median(open_[usual]))
-        if longer > _MOST * excess:
+        always = np.median(open_[usual]) > _MOST * np.median(times[usual])
+        if longer > _MOST * excess and not always:
             found[rank_trace.names[code]] = longer
     return max(sorted(found), key=lambda name: found[name], default="")
 

@@ -254,6 +254,7 @@ def test_the_region_that_makes_steps_long_is_named(inside: str, tmp_path: Path) 
     row = frame.set_index("topic").loc["slow_steps"]
     assert ("Most of that lies in evaluate." in row["text"]) is (inside == "evaluate")
     assert ("(mostly evaluate)" in story(trace).headline) is (inside == "evaluate")
+    assert "everything" not in row["text"]
     assert ("Look at evaluate in these steps." in row["suggestion"]) is (inside == "evaluate")
     if inside == "evaluate":
         false = frame["claims"].str.replace('"evaluate"', '"no_such_region"')
