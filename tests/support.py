@@ -6,12 +6,15 @@ from collections.abc import Callable, Collection
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
 
-from hta_widgets import Trace, examples
+from hta_widgets import examples
+
+if TYPE_CHECKING:
+    from hta_widgets import Trace
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,7 +51,7 @@ def tried(count: int) -> int:
     return count if EVERY_CASE else -(-count // 4)
 
 
-def with_its_files(opened: Callable[[Path], Trace]) -> Trace:
+def with_its_files(opened: "Callable[[Path], Trace]") -> "Trace":
     """A trace that is opened from files in a folder, which are there as long as it is."""
     folder = TemporaryDirectory()
     trace = opened(Path(folder.name))

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 
@@ -81,35 +77,3 @@ def test_threads_that_ask_at_once_get_the_same_object() -> None:
         thread.join()
     assert len(found) == 8
     assert len(set(map(id, found))) == 1
-
-
-def test_in_turn_one_thread_computes_what_the_others_ask_for() -> None:
-    asked: list[int] = []
-
-    @memoize_per_rank(in_turn=True)
-    def answer(owner: _Owner) -> object:
-        asked.append(1)
-        time.sleep(0.05)  # the others ask meanwhile
-        return object()
-
-    owner = _Owner()
-    with ThreadPoolExecutor(4) as threads:
-        found = set(threads.map(lambda _: answer(owner), range(4)))
-    assert len(found) == len(asked) == 1
-
-
-def test_in_turn_the_next_thread_tries_where_one_failed() -> None:
-    """Also an owner of whom the answer to one question needs that to another."""
-    asked: list[int] = []
-
-    @memoize_per_rank(last=4, in_turn=True)
-    def answer(owner: _Owner, number: int) -> int:
-        asked.append(number)
-        if asked.count(3) == 1:
-            raise ValueError
-        return number + answer(owner, number - 1) if number else 0
-
-    owner = _Owner()
-    with pytest.raises(ValueError):
-        answer(owner, 3)
-    assert answer(owner, 3) == 6 and asked == [3, 3, 2, 1, 0]

@@ -20,6 +20,7 @@ SECONDS = 300
 
 def watched(rounds: int = 2 if EVERY_CASE else 1) -> dict[str, Any]:
     """What was seen. Nothing of the package may have been imported before."""
+    assert "hta_widgets.engine" not in sys.modules, "its locks would not be watched"
     faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
     install(collect=False)
     from hta_widgets import DiffViewer, Trace, TraceExplorer, examples

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import nullcontext
-from enum import Enum
 from functools import wraps
 from inspect import signature
-from threading import Lock, RLock
+from threading import Lock
 from typing import Concatenate, ParamSpec, TypeVar
 
 from hta_widgets.trace.rank_trace import REMEMBERED
@@ -24,28 +22,14 @@ Owner = TypeVar("Owner")
 Result = TypeVar("Result")
 
 
-class _Nothing(Enum):
-    KNOWN = "yet"
-
-
-class _Results(OrderedDict[tuple[object, ...], Result]):
-    """Of one function for one owner, the latest asked for last."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.turn = RLock()
-
-
 def memoize_per_rank(
     last: int = 1,
-    in_turn: bool = False,
 ) -> Callable[[Callable[Concatenate[Owner, P], Result]], Callable[Concatenate[Owner, P], Result]]:
     """Decorate a function to remember its `last` results for each first argument, its owner.
 
     The owner (a rank, a trace, or an object made for them) holds the results. The other arguments must be
     hashable. Results are shared, so callers must not change them. Thread-safe: threads that call with the
-    same arguments at once may all compute, and get the same object; `in_turn` one does and the others wait,
-    for what the parts of an explorer ask at once.
+    same arguments at once may all compute, and get the same object.
     """
 
     def decorate(
@@ -66,20 +50,15 @@ def memoize_per_rank(
             key = key_of(owner, *args, **named)
             with lock:
                 remembers = vars(owner).setdefault(REMEMBERED, {})
-                own: _Results[Result] | None = remembers.get(compute)
-                if own is None:
-                    own = remembers[compute] = _Results()
+                own: OrderedDict[tuple[object, ...], Result] = remembers.setdefault(compute, OrderedDict())
                 if key in own:
                     own.move_to_end(key)
                     return own[key]
-            with own.turn if in_turn else nullcontext():
-                result = own.get(key, _Nothing.KNOWN)
-                if result is _Nothing.KNOWN:
-                    result = compute(owner, *args, **named)
-                with lock:
-                    result = own.setdefault(key, result)
-                    while len(own) > last:
-                        own.popitem(last=False)
+            result = compute(owner, *args, **named)
+            with lock:
+                result = own.setdefault(key, result)
+                while len(own) > last:
+                    own.popitem(last=False)
             return result
 
         return wraps(compute)(remembered)

@@ -44,7 +44,7 @@ def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
     return _judged_scope(trace, scope or Scope())
 
 
-@memoize_per_rank(last=_SCOPES, in_turn=True)
+@memoize_per_rank(last=_SCOPES)
 def _judged_scope(trace: Trace, scope: Scope) -> Scope:
     return JudgedTime(trace, scope).scope
 

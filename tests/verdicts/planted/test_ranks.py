@@ -557,8 +557,8 @@ def test_no_rank_stands_out_only_where_none_does(name: str, played: Played) -> N
     assert "No rank stands out" not in text
 
 
-def test_ranks_that_are_slow_together_are_named_and_not_in_turn(folder: Callable[[str], str]) -> None:
-    trace, frame, _ = played("half_of_the_ranks_are_slow", folder("half_of_the_ranks_are_slow"))
+def test_ranks_that_are_slow_together_are_named_and_not_in_turn(played: Played) -> None:
+    trace, frame, _ = played("half_of_the_ranks_are_slow")
     row = frame.set_index("topic").loc["mutual_waiting"]
     assert row["title"].startswith("Waiting for ranks ") and row["title"] in sentence(frame)
     assert "in turn" not in sentence(frame) + story(trace, frame=frame).headline
