@@ -26,7 +26,8 @@ explorer
 """
 
 SECONDS = int(os.environ.get("HTA_WIDGETS_LOAD_SECONDS", "3" if EVERY_CASE else "1"))
-CYCLES = 10  # of fewer, what JupyterLab itself leaves at a time outweighs a listener a cycle
+# of fewer, what JupyterLab leaves at a time outweighs one listener a cycle
+CYCLES = int(os.environ.get("HTA_WIDGETS_LOAD_CYCLES", "10"))
 
 # What is selected, how all parts are, and for which ranks.
 STATE = """(
