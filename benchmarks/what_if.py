@@ -25,18 +25,23 @@ SECONDS = 120
 MOVES = 40
 SIZES = (45, 180)  # MB
 SMALL = (5,)
-# ms until another answer is in the page and the frame with it has begun, and until each change is said
-MOVE = """([name, value]) => new Promise((resolve) => {
+QUIET_MS, LONGEST_MS = 500, 10_000
+# ms until another answer is in the page and the frame with it has begun, and until nothing changes any more;
+# null where the answer is the same
+MOVE = """([name, value, quiet, longest]) => new Promise((resolve) => {
   const widget = document.querySelector('.hta-what-if');
   const slider = widget.querySelector(`[data-control=${name}] input`);
-  let begun = 0, answered = 0;
+  let begun = 0, answered = 0, latest = 0, resting = 0;
   const any = { subtree: true, childList: true, characterData: true, attributes: true };
-  const seen = (select, done) => new MutationObserver((_, own) => {
-    own.disconnect();
-    requestAnimationFrame(() => setTimeout(() => done(performance.now() - begun)));
-  }).observe(widget.querySelector(select), any);
-  seen('h2', (ms) => { answered = ms; });
-  seen('.hta-wi-changes', (ms) => resolve([answered, ms]));
+  const observer = new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => {
+    latest = performance.now() - begun;
+    answered ||= latest;
+    clearTimeout(resting);
+    resting = setTimeout(end, quiet);
+  })));
+  const end = () => { observer.disconnect(); resolve(answered ? [answered, latest] : null); };
+  observer.observe(widget.querySelector('.hta-wi-story'), any);
+  setTimeout(end, longest);
   begun = performance.now();
   slider.value = value;
   slider.dispatchEvent(new Event('input', { bubbles: true }));
@@ -44,7 +49,7 @@ MOVE = """([name, value]) => new Promise((resolve) => {
 
 
 def measure(setup: Setup) -> list[Figure]:
-    """Wall ms of forty moves."""
+    """Wall ms of forty moves, those aside that change nothing."""
     source = next(iter(sorted(examples.path("gpt2_baseline").glob("*.json.gz"))))
     return [
         figure
@@ -69,8 +74,8 @@ def _moved(path: Path, folder: Path) -> list[Figure]:
         there = [name for name in SLIDERS if page.locator(f"[data-control={name}] input:enabled").count()]
         for move in range(MOVES):
             value = str(60 + 5 * (move % 27) + 5 * (move % 27 >= 8))
-            spent.append(page.evaluate(MOVE, [there[move % len(there)], value]))
-            page.wait_for_timeout(300)
+            moved = page.evaluate(MOVE, [there[move % len(there)], value, QUIET_MS, LONGEST_MS])
+            spent += [moved] if moved else []
     answered, stood = zip(*spent, strict=True)
     return [
         Figure(f"{nodes}: an answer is drawn, ms", answered),
