@@ -54,7 +54,9 @@ def opened(lab: Lab) -> Opened:
         lab.page.mouse.move(0, 0)
         lab.kernel(REST)
         timeline.focus()
-        for key in ("Escape", *["PageUp"] * 4):  # nothing is measured, and the first lanes are in sight
+        # nothing is measured, the first lanes are in sight, and all of the time, also where the kernel
+        # has not heard yet that the page showed less
+        for key in ("Escape", "0", *["PageUp"] * 4):
             lab.page.keyboard.press(key)
         expect_view(timeline, *literal_eval(lab.kernel("trace.extent_ns")))
         return timeline
