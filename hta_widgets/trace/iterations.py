@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.frames import typed_array
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
@@ -322,33 +322,40 @@ def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], so
     ends = [window.end for window in windows]
     if source != "ProfilerStep":
         return ends
-    lengths = [window.end - window.start for window in windows]
-    silent = np.array(ends) - _last_events(events, windows)
-    for at in (at for at, after in enumerate([*runs[1:], -1]) if runs[at] != after):
-        if silent[at] <= TAIL_SHARE * lengths[at] or silent[at] == lengths[at]:
-            continue
-        usual = np.delete(silent, at).max(initial=0)
-        if silent[at] - usual > TAIL_SHARE * lengths[at]:
-            ends[at] -= int(silent[at])
+    last = [at for at, after in enumerate([*runs[1:], -1]) if runs[at] != after]
+    of_step = np.zeros(len(events.names), np.bool_)
+    of_step[list(_read(events.names, profiler_step))] = True
+    silent = _silent(events, of_step, [windows[at] for at in last])
+    lengths = [windows[at].end - windows[at].start for at in last]
+    early = [
+        (at, ns, length)
+        for at, ns, length in zip(last, silent.tolist(), lengths, strict=True)
+        if TAIL_SHARE * length < ns < length
+    ]
+    if not early:  # as mostly: the others need not be looked at
+        return ends
+    of_all = _silent(events, of_step, windows)
+    for at, ns, length in early:
+        if ns - np.delete(of_all, at).max(initial=0) > TAIL_SHARE * length:
+            ends[at] -= ns
     return ends
 
 
-def _last_events(events: Recorded, windows: list[Window]) -> Int64:
-    """When the last event that begins in each window ends, marks of steps aside; at most the window's end.
+def _silent(events: Recorded, of_step: Bool, windows: list[Window]) -> Int64:
+    """How long before the end of each window the last event that begins in it ends, those of steps aside.
 
-    The windows follow each other. One without events ends as it does.
+    0 in one without events. The windows follow each other.
     """
-    of_step = np.zeros(len(events.names), np.bool_)
-    of_step[list(_read(events.names, profiler_step))] = True
-    rows = np.flatnonzero((events.event_class != EventClass.OTHER) & ~of_step[events.name])
     begin, end = np.array([(window.start, window.end) for window in windows], np.int64).T
+    rows = np.flatnonzero((events.start >= begin[0]) & (events.start < end[-1]))
+    rows = rows[(events.event_class[rows] != EventClass.OTHER) & ~of_step[events.name[rows]]]
     inside = np.searchsorted(begin, events.start[rows], "right") - 1
-    within = (inside >= 0) & (events.start[rows] < end[inside])
+    within = events.start[rows] < end[inside]
     last = begin.copy()
     np.maximum.at(last, inside[within], events.end[rows[within]])
     filled = np.bincount(inside[within], minlength=len(begin)) > 0
-    found: Int64 = np.where(filled, np.minimum(last, end), end)
-    return found
+    silent: Int64 = np.where(filled, np.maximum(end - last, 0), 0)
+    return silent
 
 
 def _frame(
