@@ -29,6 +29,7 @@ _WHERE_UNKNOWN = 8 << 30
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Ranks grow after they were loaded. Until this share of the limit is in use nobody looks by how much.
 _LOOK_FROM = 0.25
+# A rank that holds up to so many times as many things as when it was counted is not counted again.
 _FEW_MORE = 1.125
 # What was dropped is with the C library until it is asked for it. That takes milliseconds, and what is made
 # next touches its memory anew: not for each rank.

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import TIMELINE, Lab
+from tests.browser.lab import TIMELINE, Lab, show_all
 
 NAME = "four_ranks.ipynb"
 SHOW = """
@@ -37,6 +37,8 @@ def at_rest(lab: Lab) -> Locator:
     """The explorer, at the top of the page: nothing is selected or told, and all time is visible."""
     lab.kernel(REST)
     root = lab.page.locator(".hta:has(> .hta-explorer)")
+    show_all(root.locator(TIMELINE))
+    root.locator(TIMELINE).blur()
     expect(root.locator(".hta-panel")).to_have_count(0)
     expect(root.locator(".hta-clause")).to_have_count(0)
     lab.expect_kernel("told.status == 'idle' and not told.content['narrowed']", True)

@@ -217,6 +217,11 @@ def eventually(check: Callable[[], Answer], seconds: float = 20) -> Answer:
         time.sleep(0.05)
 
 
+def show_all(timeline: Locator) -> None:
+    """Show all time, in the page: the kernel may not have heard yet that it shows less."""
+    timeline.press("0")
+
+
 def expect_view(timeline: Locator, start: int, end: int) -> None:
     """Wait until the timeline has drawn this view, to a hundredth of its width."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import TIMELINE, Lab, eventually, expect_view
+from tests.browser.lab import TIMELINE, Lab, eventually, expect_view, show_all
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.browser
@@ -54,10 +54,9 @@ def opened(lab: Lab) -> Opened:
         lab.page.mouse.move(0, 0)
         lab.kernel(REST)
         timeline.focus()
-        # nothing is measured, the first lanes are in sight, and all of the time, also where the kernel
-        # has not heard yet that the page showed less
-        for key in ("Escape", "0", *["PageUp"] * 4):
+        for key in ("Escape", *["PageUp"] * 4):  # nothing is measured, and the first lanes are in sight
             lab.page.keyboard.press(key)
+        show_all(timeline)
         expect_view(timeline, *literal_eval(lab.kernel("trace.extent_ns")))
         return timeline
 

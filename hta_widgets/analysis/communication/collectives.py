@@ -220,13 +220,13 @@ def _frame_of(records: Records) -> pd.DataFrame:
 
 def _operations(records: Records) -> npt.NDArray[np.object_]:
     """What each kernel does with others; an unknown operation keeps its recorded name."""
-    told = records.codes["collective_name"]
-    read = np.where(told >= 0, told, records.codes["name"])
+    stated = records.codes["collective_name"]
+    read = np.where(stated >= 0, stated, records.codes["name"])
     words = np.full(len(records.texts), None, object)
     for code in np.unique(read).tolist():
         words[code] = collective_of(records.texts[code])
     found = words[read]
-    unknown = (found == UNKNOWN) & (told >= 0)
+    unknown = (found == UNKNOWN) & (stated >= 0)
     found[unknown] = records.texts_of("collective_name")[unknown]
     return found
 

@@ -78,8 +78,11 @@ def names_with_shares(
     return says(listed, ", ")
 
 
-def few_steps(inputs: Inputs, rank: int, lost: Intervals) -> dict[int, int]:
-    """The steps in which most of what a rank loses lies, if they are few; with how much of it each holds."""
+def few_steps(inputs: Inputs, found: HostLoss, lost: Intervals) -> dict[int, int]:
+    """The steps in which most of what one rank loses lies, if they are few; with how much each holds."""
+    if len(found.ranks) > 1:
+        return {}
+    rank = found.worst
     steps = inputs.judged_rows
     steps = steps[steps["rank"] == rank]
     held = lost.within_each(steps[["start_ns", "end_ns"]].to_numpy(np.int64))

@@ -110,7 +110,7 @@ def _loading(inputs: Inputs) -> Finding | None:
             "its transforms cheaper."
         )
     loading = hosts[found.worst].spent["loading"]
-    few = few_steps(inputs, found.worst, loading) if len(found.ranks) == 1 else {}
+    few = few_steps(inputs, found, loading)
     return Finding(
         found.cost_ns,
         found.share_pct,
@@ -164,7 +164,7 @@ def _outside(inputs: Inputs) -> Finding | None:
             else "Record what Python does then: with_stack=True, or torch.profiler.record_function around it."
         )
     silent = host.spent["outside"]
-    few = few_steps(inputs, found.worst, silent) if len(found.ranks) == 1 else {}
+    few = few_steps(inputs, found, silent)
     title = f"Time outside of operators (mostly {brief(short_place(first))})" if mostly_there else ""
     if few and not mostly_there:
         title = f"Time outside of operators in {len(few):,} of {inputs.judged:,} steps"
