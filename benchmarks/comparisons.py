@@ -17,7 +17,6 @@ from benchmarks.figure import Figure
 from benchmarks.installed import interpreter
 from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
-from hta_widgets import examples
 
 RUNS = ("gpt2_baseline", "gpt2_ddp")
 MEGABYTES = 100  # of each: HTA's loading grows with the square of the steps
@@ -29,6 +28,8 @@ SCRIPT = "import sys; from benchmarks.comparisons import answered; answered(*sys
 
 def measure(setup: Setup) -> list[Figure]:
     """CPU s of loading both sides and of each comparison alone."""
+    from hta_widgets import examples  # not in HTA's environment, which imports this module, too
+
     folders = [
         setup.recording(
             10 if setup.small else MEGABYTES, next(iter(sorted(examples.path(name).glob("*.json.gz"))))
