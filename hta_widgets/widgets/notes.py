@@ -5,17 +5,15 @@ What only one kind of panel needs is imported when such a panel answers: finding
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.formatting import byte_size, duration, percent
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.scope import Scope
 
 _MOST = 5
 

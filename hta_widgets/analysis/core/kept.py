@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -33,12 +33,10 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import read_sealed, sealed
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from hta_widgets.analysis.replay.kinds import (
 from hta_widgets.analysis.replay.passes import binding_chain
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import among
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 NO_THREAD = -1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,8 @@ from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.arrays import Float64
 from hta_widgets.formatting import capitalised
 from hta_widgets.frames import typed_frame
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 NONE = "none"
 IMBALANCE = "no single rank: sequence imbalance"

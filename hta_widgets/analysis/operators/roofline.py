@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,9 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 By = Literal["name", "shapes", "kernel"]
 _COLUMNS: Final[dict[str, Any]] = {

@@ -13,7 +13,6 @@ threads and waits between streams that no event records added.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,6 +44,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.waits import (
     CONTEXT_SYNC,
     EVENT_SYNC,
@@ -53,9 +53,6 @@ from hta_widgets.trace.waits import (
     named_rows,
     stream_waits,
 )
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,10 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 WORST_ERROR_PCT = 5.0
 """A graph that misses the recorded time by more does not explain it."""
