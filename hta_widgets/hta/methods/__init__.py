@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hta_widgets.hta.methods import (
         annotations,
         breakdowns,
+        counter_events,
         counters,
         idle,
         kernels,
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
         sequences,
     )
 
-__all__ = ["annotations", "breakdowns", "counters", "idle", "kernels", "launches", "sequences"]
+__all__ = [
+    "annotations",
+    "breakdowns",
+    "counter_events",
+    "counters",
+    "idle",
+    "kernels",
+    "launches",
+    "sequences",
+]
 
 
 def __getattr__(name: str) -> ModuleType:
