@@ -3,17 +3,6 @@
 Those that answer for `TraceAnalysis` are imported on first use.
 """
 
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from hta_widgets.stubs import from_stub
 
-if TYPE_CHECKING:
-    from hta_widgets.hta.analyzers import cupti_counter_analysis, straggler_analysis
-
-__all__ = ["cupti_counter_analysis", "straggler_analysis"]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+__getattr__, __dir__, __all__ = from_stub(__name__)
