@@ -99,7 +99,7 @@ def test_what_is_read_back_is_the_answer(kind: str, columns: Path, monkeypatch: 
         first = answer(trace, kind, scope)
         read.clear()
         with monkeypatch.context() as patched:
-            patched.setattr(kept, "_read", lambda file, known=kept._read: (read.append(file), known(file))[1])
+            patched.setattr(kept, "read_frame", lambda file: (read.append(file), read_frame(file))[1])
             again = answer(Trace.open(examples.path("gpt2_ddp")), kind, scope)
         for found in (first, again):
             assert_same(found, expected)
@@ -256,7 +256,7 @@ def test_what_does_not_come_back_the_same_is_not_kept(tmp_path: Path) -> None:
     kept._write(
         file, frame := pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": pd.Categorical(["x", "y"])})
     )
-    assert_same(kept._read(file), frame)
+    assert_same(read_frame(file), frame)
 
 
 def test_the_oldest_answers_go_first(
