@@ -20,6 +20,7 @@ from hta_widgets.analysis.operators.formulas import register_formula
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.arrow_frames import read_frame
 from tests.job.many_ranks import write_job
 from tests.support import EVERY_CASE
 
