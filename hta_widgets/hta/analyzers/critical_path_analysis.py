@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.hta.analyzers.critical_path.archive import restore
@@ -16,12 +15,10 @@ from hta_widgets.hta.analyzers.critical_path.clip import clip, instances_window
 from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
 from hta_widgets.hta.analyzers.critical_path.model import BoundType, CPEdge, CPEdgeType, CPNode
 from hta_widgets.hta.analyzers.critical_path.overlay import DEFAULT_EDGE_TYPES_IN_VIZ, write_overlay
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.configs import env_options
 from hta_widgets.hta.methods.conventions import or_none, warn
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 __all__ = [
     "DEFAULT_EDGE_TYPES_IN_VIZ",

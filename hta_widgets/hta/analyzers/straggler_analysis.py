@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,11 +15,9 @@ from hta_widgets.hta.analyzers.straggler import (
     find_stragglers_with_late_start_comm_kernels,
     straggler_figures,
 )
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.conventions import or_else, show
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 __all__ = ["StragglerAnalysis", "find_stragglers_with_late_start_comm_kernels", "potential_stragglers"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +11,13 @@ import pandas as pd
 from hta_widgets.analysis.annotations.kernels import annotated_kernels
 from hta_widgets.analysis.annotations.regions import annotation_moments, require_annotations
 from hta_widgets.analysis.kernels.breakdown import with_others
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.conventions import chosen_ranks, or_none, show
 from hta_widgets.hta.methods.kernel_figures import bars_by_rank, pies_by_rank
 from hta_widgets.hta.methods.kernels import STATISTICS, hidden_by_hta, in_us
 from hta_widgets.hta.methods.names import shorten_name
 from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 
 @or_none
