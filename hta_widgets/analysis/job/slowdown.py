@@ -10,14 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.job.causes import (
-    MORE_WORK,
-    SLOW_LINK,
-    SLOWER_KERNELS,
-    UNKNOWN,
-    Cause,
-    cause_of,
-)
+from hta_widgets.analysis.job.causes import MORE_WORK, SLOW_LINK, SLOWER_KERNELS, UNKNOWN, Cause, cause_of
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel

@@ -30,13 +30,7 @@ from hta_widgets.analysis.replay.edges import dependencies
 from hta_widgets.analysis.replay.elastic import shared_delays
 from hta_widgets.analysis.replay.graph_launches import waits_of_graphs
 from hta_widgets.analysis.replay.groups import Group, groups_of
-from hta_widgets.analysis.replay.host_points import (
-    ALLOCATES,
-    NOT_RECORDED,
-    HostPoints,
-    host_points,
-    named,
-)
+from hta_widgets.analysis.replay.host_points import ALLOCATES, NOT_RECORDED, HostPoints, host_points, named
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED, START, SYNC
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.arrays import Bool, Int32, Int64, UInt8

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
-from hta_widgets.analysis.replay.kinds import (
-    CALL,
-    COPY,
-    DEVICE,
-    HANDOFF,
-    HOST,
-    QUEUE,
-    SYNC,
-    WAITING_CALL,
-)
+from hta_widgets.analysis.replay.kinds import CALL, COPY, DEVICE, HANDOFF, HOST, QUEUE, SYNC, WAITING_CALL
 from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass

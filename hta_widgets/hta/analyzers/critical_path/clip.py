@@ -11,13 +11,7 @@ from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-from hta_widgets.trace.waits import (
-    CONTEXT_SYNC,
-    EVENT_SYNC,
-    STREAM_WAIT,
-    named_rows,
-    sync_links,
-)
+from hta_widgets.trace.waits import CONTEXT_SYNC, EVENT_SYNC, STREAM_WAIT, named_rows, sync_links
 
 
 @dataclass(frozen=True)
