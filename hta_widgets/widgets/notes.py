@@ -92,7 +92,8 @@ def _findings(frame: pd.DataFrame) -> list[Note]:
 def _finding(row: pd.Series) -> Note:
     from hta_widgets.analysis.findings import CHECKED, MEMORY, OPEN
 
-    note: Note = {"text": row["text"], "severity": row["severity"], "hint": _hint(row)}
+    hint = f"{row['saving']} {row['suggestion']}".strip()
+    note: Note = {"text": row["text"], "severity": row["severity"], "hint": hint}
     if row["severity"] == CHECKED:
         return note | {"share": "-"}
     if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
@@ -107,10 +108,6 @@ def _finding(row: pd.Series) -> Note:
     if pd.notna(row["event_id"]):
         note["focus"] = [int(row["event_rank"]), int(row["event_id"])]
     return note
-
-
-def _hint(row: pd.Series) -> str:
-    return f"{row['saving']} {row['suggestion']}".strip()
 
 
 def _known(number: Any) -> list[int]:

@@ -93,7 +93,7 @@ def roofline(
         checkpoint()
         frames.append(_of_rank(rank_trace, scope, by, stated))
     found = [frame for frame in frames if len(frame)]
-    if having and not found and not any(map(_has_shapes, having)):
+    if having and not found and not any(rank_trace.has_argument("input_dims") for rank_trace in having):
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True)."
         )
@@ -183,10 +183,6 @@ def _texts(values: list[str | None]) -> pd.Series:
 
 def _speeds(units: list[Any], peaks: Mapping[Any, float]) -> npt.NDArray[np.float64]:
     return np.array([peaks.get(unit, np.nan) for unit in units], np.float64)
-
-
-def _has_shapes(rank_trace: RankTrace) -> bool:
-    return rank_trace.has_argument("input_dims")
 
 
 ANALYSIS = Analysis(
