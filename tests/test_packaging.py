@@ -46,7 +46,11 @@ PORTABLE_CODE = {
     f"hta_widgets/jit/portable_code/{name}" for name in ("index.json", f"{scan_block.name}.ll.z")
 }
 NOTICES = "hta_widgets/widgets/static/THIRD_PARTY_NOTICES.txt"
-PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
+PACKAGE_FILES = {
+    path.relative_to(ROOT).as_posix()
+    for kind in ("*.py", "*.pyi")
+    for path in (ROOT / "hta_widgets").rglob(kind)
+}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -18,7 +17,7 @@ from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import budget_of, check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.rows import chosen_rows
 from hta_widgets.cli.table import frame_lines
-from hta_widgets.cli.terminal import columns_of, pieces_of, printable
+from hta_widgets.cli.terminal import cells_of, pieces_of, printable
 from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
 
@@ -61,7 +60,7 @@ def _answer(analysis: Analysis, frame: pd.DataFrame, trace: Trace) -> str:
 
 
 def _table(answer: str, frame: pd.DataFrame, limit: int | None, output: str) -> Iterator[str]:
-    cells = columns_of(sys.stdout) if output == "-" else None
+    cells = cells_of(output)
     yield from pieces_of(printable(answer), cells)
     if len(frame):
         yield ""

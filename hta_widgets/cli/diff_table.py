@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pandas as pd
@@ -14,7 +13,7 @@ from hta_widgets.analysis.compare.waterfall import STEP
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.cli.comparison import Comparison
 from hta_widgets.cli.table import frame_lines
-from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
+from hta_widgets.cli.terminal import cells_of, hanging, heading, painted, pieces_of, printable
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, duration, percent, signed
@@ -28,45 +27,38 @@ _COLOURS = {"holds": "muted", "within noise": "warning", "fails": "error"}
 
 def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterator[str]:
     """The whole comparison; of the lines that changed only the first `top`."""
-    cells = columns_of(sys.stdout) if output == "-" else None
+    cells = cells_of(output)
 
-    def wrapped(text: str, indent: str = "") -> Iterator[str]:
-        for piece in pieces_of(printable(text), cells and max(cells - len(indent), 20)):
-            yield f"{indent}{piece}"
-
-    def heading(text: str) -> str:
-        return painted(text, "heading", sys.stdout) if output == "-" else text
+    def wrapped(text: str) -> Iterator[str]:
+        yield from pieces_of(printable(text), cells)
 
     base, *others = (run.name for run in found.runs)
-    yield heading(printable(f"{', '.join(others)} compared with {base}"))
+    yield heading(printable(f"{', '.join(others)} compared with {base}"), output)
     for text in found.doubts.loc[found.doubts["severity"] == "doubt", "reason"].unique():
         yield from wrapped(f"Doubt: {text}.")
-    yield from ("", f"{heading('Step time')}  (per step and rank; low and high: 95 % interval)")
+    yield from ("", f"{heading('Step time', output)}  (per step and rank; low and high: 95 % interval)")
     if isinstance(found.table, MissingDataError):
         yield from wrapped("By the host's clock: no run has device events, so there is no waterfall.")
         yield from frame_lines(_of_host(found), len(found.runs), cells, alike=True)
     else:
         yield from frame_lines(_steps(found.table), len(found.runs), cells, alike=True)
     if not isinstance(found.waterfall, MissingDataError):
-        yield from (
-            "",
-            f"{heading('Why')}  (parts add up to the change of the step; verdict: 99 %, all parts together)",
-        )
+        note = "parts add up to the change of the step; verdict: 99 %, all parts together"
+        yield from ("", f"{heading('Why', output)}  ({note})")
         parts = _parts(found.waterfall)
         yield from frame_lines(parts, len(parts), cells, alike=True)
     title = _TITLES.get(found.by, f"{found.by.capitalize()}s")
-    yield from ("", heading(title))
+    yield from ("", heading(title, output))
     yield from wrapped(COMPARISONS["diff"].sentence(found.lines))
     changed = _changed(found.lines)
     if len(changed):
         yield from frame_lines(changed, _LINES if top is None else top, cells, alike=True)
     if found.verdicts:
-        yield from ("", heading("Limits"))
+        yield from ("", heading("Limits", output))
     for verdict in found.verdicts:
-        word = f"{_WORDS[verdict.outcome]:<4}"
-        coloured = painted(word, _COLOURS[verdict.outcome], sys.stdout) if output == "-" else word
-        first, *rest = wrapped(_in_words(verdict), "      ")
-        yield f"{coloured}  {first.lstrip()}"
+        first, *rest = hanging(" " * 6, _in_words(verdict), cells)
+        word = painted(f"{_WORDS[verdict.outcome]:<4}", _COLOURS[verdict.outcome], output)
+        yield f"{word}  {first.lstrip()}"
         yield from rest
 
 

@@ -55,17 +55,14 @@ def _event(trace: Trace, rank: int, number: int, budget: int) -> dict[str, Any]:
     found: dict[str, Any] = {"ref": f"{rank}:{number}", **_short(plain(facts))}
     left_out: list[str] = []
     for name in _LEAST:
-        if tokens_of(dumped(found)) + _tokens_of_names(left_out) <= budget:
+        names = tokens_of(dumped({"left_out": left_out})) + 1
+        if tokens_of(dumped(found)) + names <= budget:
             break
         if found.pop(name, None) is not None:
             left_out.append(name)
     if left_out:
         found["left_out"] = left_out
     return found
-
-
-def _tokens_of_names(names: list[str]) -> int:
-    return tokens_of(dumped({"left_out": names})) + 1
 
 
 def _short(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,7 @@ from hta_widgets.cli.document import bounded_lines
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.opening import open_trace
 from hta_widgets.cli.output import budget_of, check_writable, text_form_of, write_lines
-from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
+from hta_widgets.cli.terminal import cells_of, hanging, painted
 from hta_widgets.cli.values import number_ranges
 from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
@@ -42,17 +41,15 @@ def in_words(trace: Trace) -> str:
 
 def finding_lines(rows: list[dict[str, Any]], output: str) -> Iterator[str]:
     """The findings of `widgets.job_header.health_rows`: severity, ranks and check, then the details."""
-    cells = columns_of(sys.stdout) if output == "-" else None
+    cells = cells_of(output)
     for row in rows:
         where = f"  rank {number_ranges(sorted(set(row['ranks'])))}" if row["ranks"] else ""
-        severity = f"{row['severity']:<7}"
-        coloured = painted(severity, row["severity"], sys.stdout) if output == "-" else severity
+        coloured = painted(f"{row['severity']:<7}", row["severity"], output)
         count = f"  ({row['count']:,})" if row["count"] > 1 else ""
         yield f"{coloured}  {row['check']}{where}{count}"
         for text in (row["detail"], row["remedy"] and f"Remedy: {row['remedy']}"):
             if text:
-                for piece in pieces_of(printable(text), cells and max(cells - 9, 20)):
-                    yield f"         {piece}"
+                yield from hanging(" " * 9, text, cells)
 
 
 def _head(trace: Trace) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -12,7 +11,7 @@ from hta_widgets.cli.document import frame_as_dict, plain
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
 from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.table import frame_lines
-from hta_widgets.cli.terminal import columns_of, printable
+from hta_widgets.cli.terminal import cells_of, printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.memory_snapshot.snapshot import MemorySnapshot
 from hta_widgets.trace.model import Trace
@@ -27,8 +26,11 @@ def run(arguments: Namespace) -> Exit:
         raise UsageError("a memory snapshot is one file")
     snapshot = MemorySnapshot.open(arguments.paths[0])
     trace = None if arguments.trace is None else Trace.open(arguments.trace)
-    write = {"page": _write_page, "json": _write_document, "table": _write_lines}[form]
-    write(snapshot, trace, arguments)
+    if form == "page":
+        _write_page(snapshot, trace, arguments)
+    else:
+        lines = {"json": _document, "table": _lines}[form](snapshot, trace, arguments)
+        write_lines(arguments.output, lines)
     return Exit.FINE
 
 
@@ -68,12 +70,8 @@ def _answers(
     yield "blockers", "What keeps segments from being given back", snapshot.blockers()
 
 
-def _write_lines(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> None:
-    write_lines(arguments.output, _lines(snapshot, trace, arguments))
-
-
 def _lines(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> Iterator[str]:
-    cells = columns_of(sys.stdout) if arguments.output == "-" else None
+    cells = cells_of(arguments.output)
     yield printable(snapshot.sentence())
     for _, heading, answer in _answers(snapshot, trace, arguments):
         if isinstance(answer, str):
@@ -82,10 +80,10 @@ def _lines(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) 
             yield from ("", heading, *frame_lines(answer, arguments.top, cells))  # type: ignore[arg-type]
 
 
-def _write_document(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> None:
+def _document(snapshot: MemorySnapshot, trace: Trace | None, arguments: Namespace) -> Iterator[str]:
     answers = {
         key: {"missing": answer} if isinstance(answer, str) else frame_as_dict(answer)  # type: ignore[arg-type]
         for key, _, answer in _answers(snapshot, trace, arguments)
     }
     head = {"kind": "memory", "sentence": snapshot.sentence(), "settings": plain(snapshot.settings)}
-    write_lines(arguments.output, [dumped({**head, **answers})])
+    yield dumped({**head, **answers})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS
 from hta_widgets.cli.exits import OutputError, UsageError
-from hta_widgets.cli.terminal import is_terminal, printable
+from hta_widgets.cli.terminal import printable, to_terminal
 from hta_widgets.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ _ENDINGS = {
 }
 BINARY = ("parquet", "xlsx")
 _NOT_SHOWN = "this format is not for terminals: name a file with -o, or pipe it"
-
-
-def to_terminal(output: str) -> bool:
-    """Whether what is written to `output` is seen on a terminal."""
-    return output == "-" and is_terminal(sys.stdout)
 
 
 def form_of(requested: str | None, output: str) -> str:

@@ -49,7 +49,10 @@ def run(arguments: Namespace) -> Exit:
         trace = open_trace(arguments)
         cut = paths_as(arguments.shown_paths, [source_of(arguments)])
         scope = scope_of(arguments, trace)
-        content = whole_run(trace, scope, cut) if ending == ".xlsx" else _markdown(trace, scope)
+        if ending == ".xlsx":
+            content = whole_run(trace, scope, cut)
+        else:  # the page of `diagnose`
+            content = markdown(evidence(trace, scope)).encode("utf-8", "backslashreplace")
         write_bytes(arguments.output, content, text=False)
         write_lines("-", [printable(arguments.output)])
         return Exit.FINE
@@ -77,11 +80,6 @@ def _ending(output: str) -> str:
         known = "an HTML file, an Excel workbook (.xlsx) or Markdown (.md)"
         raise UsageError(f"a report is {known}, not a file {ending}")
     return ending
-
-
-def _markdown(trace: Trace, scope: Scope) -> bytes:
-    """The page of `diagnose`."""
-    return markdown(evidence(trace, scope)).encode("utf-8", "backslashreplace")
 
 
 def _opened(arguments: Namespace) -> TraceExplorer:

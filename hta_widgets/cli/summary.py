@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +23,7 @@ from hta_widgets.cli.health import finding_lines, in_words
 from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.table import frame_lines
-from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, printable
+from hta_widgets.cli.terminal import aligned, cells_of, hanging, heading, pieces_of, printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.model import Trace
@@ -120,7 +119,7 @@ def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[
 
 def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments: Namespace) -> Iterator[str]:
     output: str = arguments.output
-    cells = columns_of(sys.stdout) if output == "-" else None
+    cells = cells_of(output)
     yield from _job(trace, covered, arguments.paths, output)
     yield from _findings(answers["overview"], output, cells)
     texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
@@ -139,20 +138,17 @@ def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments
             texts[ANALYSES[kind].sentence(answer)] = None
     yield ""
     if texts:
-        yield _heading(_of_what(trace, judged), output)
+        yield heading(_of_what(trace, judged), output)
     for text in texts:
-        first, *others = pieces_of(printable(text), cells and max(cells - 4, 20))
-        yield f"  - {first}"
-        for piece in others:
-            yield f"    {piece}"
+        yield from hanging("  - ", text, cells)
     by_rank = _by_rank(answers)
     if by_rank is not None:
         note = "comm, mem: exposed, not hidden behind compute"
-        yield from ("", f"{_heading('Ranks', output)}  ({note})")
+        yield from ("", f"{heading('Ranks', output)}  ({note})")
         yield from frame_lines(by_rank, _MOST_RANKS, cells)
     kernels = answers["kernel_breakdown"]
     if isinstance(kernels, pd.DataFrame) and len(kernels) and not trace.several_jobs:
-        yield from ("", _heading("Kernels", output))
+        yield from ("", heading("Kernels", output))
         most = kernels.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
         yield from frame_lines(most, _MOST_KERNELS, cells)
     yield from _health(trace, output)
@@ -164,7 +160,7 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
         return
     yield ""
     for piece in pieces_of(printable(ANALYSES["overview"].sentence(found)), cells):
-        yield _heading(piece, output)
+        yield heading(piece, output)
     section = ""
     for finding in found.to_dict("records"):
         if finding["section"] != section and finding["section"] in HEADINGS:
@@ -175,12 +171,9 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
         )
         timed = finding["kind"] and finding["section"] != MEMORY
         share = percent(finding["share_pct"]) if timed else unknown
-        text = printable(" ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"]))))
+        text = " ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"])))
         part = "part: " if finding["part_of"] else ""
-        first, *others = pieces_of(f"{part}{text}", cells and max(cells - 11, 20))
-        yield f"  {share:>7}  {first}"
-        for piece in others:
-            yield f"           {piece}"
+        yield from hanging(f"  {share:>7}  ", f"{part}{text}", cells)
 
 
 def _of_what(trace: Trace, judged: Scope) -> str:
@@ -199,12 +192,9 @@ def _job(trace: Trace, covered: str, paths: list[str], output: str) -> Iterator[
 
     name = _called(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     job, *fields = header_fields(trace, name)
-    yield _heading(printable(job["value"]), output)
-    cells = columns_of(sys.stdout) if output == "-" else None
+    yield heading(printable(job["value"]), output)
     for note in trace.file_notes:
-        first, *others = pieces_of(printable(note), cells and max(cells - 4, 20))
-        yield f"  ! {first}"
-        yield from (f"    {piece}" for piece in others)
+        yield from hanging("  ! ", note, cells_of(output))
     rows = [[field["label"], field["value"]] for field in fields]
     rows += [["Judged", covered]] * bool(covered)
     rows.append(["Trust", trace.trust.text])
@@ -245,9 +235,5 @@ def _main_causes(idle: pd.DataFrame) -> pd.Series:
 def _health(trace: Trace, output: str) -> Iterator[str]:
     from hta_widgets.widgets.job_header import health_rows
 
-    yield from ("", f"{_heading('Health', output)}: {in_words(trace)}")
+    yield from ("", f"{heading('Health', output)}: {in_words(trace)}")
     yield from finding_lines([row for row in health_rows(trace) if row["severity"] != "info"], output)
-
-
-def _heading(text: str, output: str) -> str:
-    return painted(text, "heading", sys.stdout) if output == "-" else text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from hta_widgets.visible import ISOLATES, visible
@@ -36,16 +37,31 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty()
 
 
-def painted(text: str, colour: str, stream: TextIO) -> str:
-    """`text` in a colour if `stream` is a terminal that has any (https://no-color.org)."""
-    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+def to_terminal(output: str) -> bool:
+    """Whether what is written to `output` is seen on a terminal."""
+    return output == "-" and is_terminal(sys.stdout)
+
+
+def painted(text: str, colour: str, output: str) -> str:
+    """`text` in a colour if `output` is a terminal that has any (https://no-color.org)."""
+    if not to_terminal(output) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def heading(text: str, output: str) -> str:
+    """`text` as a heading of what is written to `output`."""
+    return painted(text, "heading", output)
 
 
 def columns_of(stream: TextIO) -> int | None:
     """The number of characters per line of the terminal; None if the stream is not a terminal."""
     return shutil.get_terminal_size().columns if is_terminal(stream) else None
+
+
+def cells_of(output: str) -> int | None:
+    """The number of characters per line of `output`; None if it is not a terminal."""
+    return columns_of(sys.stdout) if output == "-" else None
 
 
 def width(text: str) -> int:
@@ -88,6 +104,14 @@ def pieces_of(text: str, cells: int | None) -> list[str]:
         else:
             lines.append(word)
     return lines
+
+
+def hanging(mark: str, text: str, cells: int | None) -> Iterator[str]:
+    """`text` behind a mark, broken into lines of at most `cells` that begin below one another."""
+    indent = " " * len(mark)
+    first, *others = pieces_of(printable(text), cells and max(cells - len(mark), 20))
+    yield f"{mark}{first}"
+    yield from (f"{indent}{piece}" for piece in others)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:

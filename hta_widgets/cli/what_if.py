@@ -21,7 +21,7 @@ from hta_widgets.cli.found import found_row
 from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import budget_of, check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.table import frame_lines
-from hta_widgets.cli.terminal import columns_of, pieces_of, printable
+from hta_widgets.cli.terminal import cells_of, pieces_of, printable
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -96,7 +96,7 @@ def _warn_of_left_out(arguments: Namespace, trace: Trace, scope: Scope) -> None:
 
 
 def _table(frame: pd.DataFrame, output: str) -> Iterator[str]:
-    cells = columns_of(sys.stdout) if output == "-" else None
+    cells = cells_of(output)
     yield from pieces_of(printable(sentence(frame)), cells)
     if len(frame):
         yield ""

@@ -6,10 +6,14 @@ from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.colors import qualitative
+
 from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.hta.methods.conventions import show
-from hta_widgets.hta.methods.memory_figure import memory_figure
 
 
 class Category(Enum):
@@ -53,7 +57,7 @@ class MemoryAnalysis:
         Raises:
             HtaWidgetsError: the picture should be saved and the package kaleido is not installed.
         """
-        figure = memory_figure(memory_categories(self.path))
+        figure = _figure(memory_categories(self.path))
         if not save_graph:
             show([figure])
             return
@@ -62,3 +66,25 @@ class MemoryAnalysis:
         folder = Path("images")
         folder.mkdir(exist_ok=True)
         figure.write_image(folder / "memory_plot.png")
+
+
+def _figure(frame: pd.DataFrame) -> go.Figure:
+    """Filled lines of an `analysis.memory_categories` frame, one category on the other."""
+    names = [name for name in frame if name != "time_ns"]
+    time = (frame["time_ns"] - frame["time_ns"].min()) / 1e6
+    stacked = np.cumsum(frame[names].to_numpy(), axis=1) / 1024**3
+    figure = go.Figure()
+    for at, (name, fill) in enumerate(zip(names, qualitative.Pastel, strict=False)):
+        figure.add_scatter(
+            x=time,
+            y=stacked[:, at],
+            mode="lines",
+            fill="tonexty",
+            fillcolor=fill,
+            marker={"color": fill},
+            name=str(name),
+            showlegend=True,
+        )
+    figure.update_xaxes(title="Time (ms)")
+    figure.update_yaxes(title="Memory (GB)")
+    return figure.update_layout(title_text="Memory timeline", title_x=0.5, width=1200, height=800)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration
+from hta_widgets.memory_snapshot.history import History
 from hta_widgets.memory_snapshot.tables import NULL
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.arrays import Int64
-    from hta_widgets.memory_snapshot.history import History
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _REMEDY: Final = (
     "Call torch.cuda.memory._record_memory_history before torch.profiler.profile records, and _dump_snapshot "

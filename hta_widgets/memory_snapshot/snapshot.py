@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,9 @@ from hta_widgets.memory_snapshot.history import History, gaps_between, history_o
 from hta_widgets.memory_snapshot.owners import By, owner_names
 from hta_widgets.memory_snapshot.pickles import PickleError, plain_values
 from hta_widgets.memory_snapshot.tables import NULL, Tables, tables_of
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.source import Source
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 RECORD: Final = "Call torch.cuda.memory._record_memory_history(max_entries=...) before the run."
 _AT_ONCE: Final = 16 << 20

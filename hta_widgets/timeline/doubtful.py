@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hta_widgets.timeline.lanes import Lanes
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.records.marks import REASONS, Mark
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.records.vetoes import Veto
+from hta_widgets.trace.records.vetoes import Veto
 
 _MOST = 5_000
 """The longest ones are sent: of more, a window shows none apart."""

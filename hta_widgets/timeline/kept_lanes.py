@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +27,9 @@ from hta_widgets.timeline.lanes import Lanes, build_lanes
 from hta_widgets.timeline.pyramid import Items, Level, Pyramid
 from hta_widgets.timeline.tracks import Track
 from hta_widgets.trace.kept_links import code_of
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.cache_budget import fits, trim
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _FOLDER: Final = "lanes"
 _PART_OF_BUDGET: Final = 0.2

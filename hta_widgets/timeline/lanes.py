@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,7 @@ from hta_widgets.jit import kernel
 from hta_widgets.timeline.kinds import Kinds, KindTable
 from hta_widgets.timeline.tracks import Track, tracks_of
 from hta_widgets.trace.ordering import grouped, order_in_groups
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
-from hta_widgets.trace.reader.sealed import DamagedFileError
+from hta_widgets.trace.reader.sealed import DamagedFileError, keep, read_sealed
 
 # What reading a frame from a file raises, whatever was done to the file.
 UNREADABLE = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
@@ -28,6 +31,23 @@ def to_arrow(frame: pd.DataFrame) -> pa.Buffer | None:
     except (ValueError, TypeError, pa.ArrowException, AssertionError):
         return None
     return content
+
+
+def read_frame(file: Path) -> pd.DataFrame | None:
+    """The frame that is kept in a sealed file; None where there is none, or it is damaged."""
+    try:
+        frame = from_arrow(read_sealed(file))
+    except UNREADABLE:
+        return None
+    with suppress(OSError):
+        os.utime(file)  # marks it as recently used
+    return frame
+
+
+def keep_frame(file: Path, frame: pd.DataFrame, part: float, trim_every: int = 1) -> None:
+    """`keep` a frame, if it can be read back as it is."""
+    if (content := to_arrow(frame)) is not None:
+        keep(file, content, part, trim_every)
 
 
 def from_arrow(content: pa.Buffer | bytes) -> pd.DataFrame:

@@ -5,17 +5,15 @@ As with `kept_links`, a file is named after all that it follows from, so none is
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import UNREADABLE, joined_from_arrow, keep_frame, read_frame
 from hta_widgets.trace.kept_links import TRACE_CODE, code_of
-from hta_widgets.trace.reader.cache_budget import trim_at_times
-from hta_widgets.trace.reader.sealed import read_sealed, sealed
+from hta_widgets.trace.reader.sealed import read_sealed
 
 _FOLDER: Final = "iterations"
 _LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
@@ -35,10 +33,7 @@ def read(file: Path, made: str) -> pd.DataFrame | None:
     Args:
         made: what else they follow from: where the file lies in time, and the clock that times them.
     """
-    try:
-        return from_arrow(read_sealed(_whole(file, made)))
-    except UNREADABLE:
-        return None
+    return read_frame(_whole(file, made))
 
 
 def read_all(kept: Sequence[tuple[Path, str]]) -> tuple[pd.DataFrame, list[int]] | None:
@@ -55,13 +50,7 @@ def read_all(kept: Sequence[tuple[Path, str]]) -> tuple[pd.DataFrame, list[int]]
 
 def write(file: Path, made: str, iterations: pd.DataFrame) -> None:
     """Keep iterations. That they cannot be written is no error."""
-    content = to_arrow(iterations)
-    if content is None:
-        return
-    with contextlib.suppress(OSError):
-        with sealed(_whole(file, made)) as sealing:
-            sealing.write(content)
-        trim_at_times(file.parent, _PART_OF_BUDGET, _TRIM_EVERY)
+    keep_frame(_whole(file, made), iterations, _PART_OF_BUDGET, _TRIM_EVERY)
 
 
 def _whole(file: Path, made: str) -> Path:

@@ -5,19 +5,15 @@ As with `kept_links`, a file is named after all that it follows from, so none is
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import keep_frame, read_frame
 from hta_widgets.trace.kept_links import TRACE_CODE, code_of
-from hta_widgets.trace.reader.cache_budget import trim
-from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -38,11 +34,11 @@ def kept_of_job(trace: Trace, what: str, compute: Callable[[], pd.DataFrame]) ->
         what: names the table. It follows from the files, and how they were put together (`Trace.key`).
     """
     file = _file(trace, what)
-    known = None if file is None else _read(file)
+    known = None if file is None else read_frame(file)
     if known is None:
         known = compute()
         if file is not None:
-            _write(file, known)
+            keep_frame(file, known, _PART_OF_BUDGET)
     return known
 
 
@@ -60,22 +56,3 @@ def _file(trace: Trace, what: str) -> Path | None:
         return None
     named = hashlib.blake2b(f"{trace.key} {code} {what}".encode(), digest_size=16).hexdigest()
     return trace.answers.with_name(_FOLDER) / f"{named}.arrow"
-
-
-def _read(file: Path) -> pd.DataFrame | None:
-    try:
-        frame = from_arrow(read_sealed(file))
-        os.utime(file)  # marks it as recently used
-    except UNREADABLE:
-        return None
-    return frame
-
-
-def _write(file: Path, frame: pd.DataFrame) -> None:
-    """Keep a table. That it cannot be written is no error."""
-    if (content := to_arrow(frame)) is None:
-        return
-    with contextlib.suppress(OSError):
-        with sealed(file) as sealing:
-            sealing.write(content)
-        trim(file.parent, _PART_OF_BUDGET)

@@ -121,10 +121,8 @@ class RankColumns:
 
     @property
     def _texts(self) -> dict[str, tuple[Int32, list[str]]]:
-        return self._column("texts", self._read_texts)
-
-    def _read_texts(self) -> dict[str, tuple[Int32, list[str]]]:
-        return {column: self._text(column) for column in ("name", "category", "pid", "tid")}
+        columns = ("name", "category", "pid", "tid")
+        return self._column("texts", lambda: {column: self._text(column) for column in columns})
 
     @property
     def name(self) -> Int32:

@@ -6,7 +6,6 @@ beside the cached columns under the same key, so that a job is opened again with
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,14 +22,14 @@ from hta_widgets.trace.evidence import Evidence, evidence_of
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
-from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget, trim_at_times
+from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
 from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
 from hta_widgets.trace.reader.ranks import Assigned, Stated
 from hta_widgets.trace.reader.renumbered import renumbered, renumbered_metadata
 from hta_widgets.trace.reader.scanner import Progress
-from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+from hta_widgets.trace.reader.sealed import DamagedFileError, keep, read_sealed
 from hta_widgets.trace.reader.source import describe
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.slices import Slices, find_slices
@@ -349,8 +348,5 @@ def _read_header(folder: Path, key: str) -> Header | None:
 
 
 def _write_header(folder: Path, key: str, header: Header) -> None:
-    with contextlib.suppress(OSError):
-        target = _header_file(folder, key)
-        with sealed(target) as sealing:
-            sealing.write(json.dumps({"version": _VERSION, **asdict(header)}).encode())
-        trim_at_times(target.parent, _PART_OF_BUDGET, _TRIM_EVERY)
+    content = json.dumps({"version": _VERSION, **asdict(header)}).encode()
+    keep(_header_file(folder, key), content, _PART_OF_BUDGET, _TRIM_EVERY)

@@ -102,7 +102,9 @@ class DiffViewer(Pictured, LoadingPart):
         self.selections = selections_of(list(sources), selections)
         self._panels: dict[str, ComparisonPanel] = {}
         self._axes: RunAxes | None = None
-        self._twins = Latest[list[tuple[int, int] | None]](self._show_twins, self._no_twins)
+        self._twins = Latest[list[tuple[int, int] | None]](
+            self._show_twins, lambda error: self._show_message(str(error))
+        )
         self._highlight = LineHighlight(self.selections, self._show_message)
         first = next(iter(self.selections.values()))
         super().__init__(sources, selection=first, runs=[{"name": name, "detail": ""} for name in sources])
@@ -288,9 +290,6 @@ class DiffViewer(Pictured, LoadingPart):
             self._show_message(
                 f"Nothing corresponds to the event in {', '.join(lacking)}" if some and lacking else ""
             )
-
-    def _no_twins(self, error: Exception) -> None:
-        self._show_message(str(error))
 
     @t.observe("line")
     def _line_changed(self, _change: Any = None) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import Trace
 
 _MOST = 8
 

@@ -5,17 +5,15 @@ What only one kind of panel needs is imported when such a panel answers: finding
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.formatting import byte_size, duration, percent
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.scope import Scope
 
 _MOST = 5
 
@@ -94,7 +92,8 @@ def _findings(frame: pd.DataFrame) -> list[Note]:
 def _finding(row: pd.Series) -> Note:
     from hta_widgets.analysis.findings import CHECKED, MEMORY, OPEN
 
-    note: Note = {"text": row["text"], "severity": row["severity"], "hint": _hint(row)}
+    hint = f"{row['saving']} {row['suggestion']}".strip()
+    note: Note = {"text": row["text"], "severity": row["severity"], "hint": hint}
     if row["severity"] == CHECKED:
         return note | {"share": "-"}
     if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
@@ -109,10 +108,6 @@ def _finding(row: pd.Series) -> Note:
     if pd.notna(row["event_id"]):
         note["focus"] = [int(row["event_rank"]), int(row["event_id"])]
     return note
-
-
-def _hint(row: pd.Series) -> str:
-    return f"{row['saving']} {row['suggestion']}".strip()
 
 
 def _known(number: Any) -> list[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _PARTS = {EventClass.COMMUNICATION: 1, EventClass.MEMORY_COPY: 2, EventClass.MEMORY_SET: 2}
 """Which part of the device's time an event belongs to; the others are compute, 0."""

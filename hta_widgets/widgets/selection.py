@@ -7,13 +7,15 @@ same name, and any code that has the `Selection`, such as a notebook cell, can r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import traitlets as t
 
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.history import History
+
+T = TypeVar("T")
 
 FARTHEST_NS = 1 << 53
 """104 days, the largest whole number that the browser holds exactly; sums over ranks stay below 64 bits."""
@@ -22,20 +24,35 @@ MOST_FLAGS = 1000
 LONGEST_NOTE = 1000
 
 
-class Integers(t.TraitType[tuple[int, ...], Any]):
+class Parsed(t.TraitType[T, Any]):
+    """A trait whose values are what `parsed` makes of those that are set; None stands for its default."""
+
+    def validate(self, obj: t.HasTraits, value: Any) -> T:
+        if value is None:
+            return self.default_value  # type: ignore[no-any-return]
+        try:
+            return self.parsed(value)
+        except (TypeError, ValueError, OverflowError):
+            self.error(obj, value)
+
+    def parsed(self, value: Any) -> T:
+        """The value.
+
+        Raises:
+            TypeError, ValueError, OverflowError: it is none that the trait can have.
+        """
+        raise NotImplementedError
+
+
+class Integers(Parsed[tuple[int, ...]]):
     """Distinct integers, ascending; `()` means all. Takes an iterable of integers, an integer, or None."""
 
     info_text = "an iterable of integers"
     default_value = ()
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, ...]:
-        if value is None:
-            return ()
-        try:
-            items = [value] if isinstance(value, int | bytes) else list(value)
-            return tuple(sorted({_integer(item) for item in items}))
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[int, ...]:
+        items = [value] if isinstance(value, int | bytes) else value
+        return tuple(sorted({_integer(item) for item in items}))
 
 
 class Whole(t.Int[Any, Any]):
@@ -47,114 +64,78 @@ class Whole(t.Int[Any, Any]):
         return super().validate(obj, value)
 
 
-class Names(t.TraitType[tuple[str, ...], Any]):
+class Names(Parsed[tuple[str, ...]]):
     """Distinct texts, ascending; `()` means all. Takes an iterable of strings, a string, or None."""
 
     info_text = "an iterable of strings"
     default_value = ()
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        try:
-            items = [value] if isinstance(value, str) else list(value)
-        except TypeError:
-            self.error(obj, value)
-        if not all(isinstance(item, str) for item in items):
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[str, ...]:
+        items = [value] if isinstance(value, str) else list(value)
+        _require(all(isinstance(item, str) for item in items))
         return tuple(sorted({str(item) for item in items}))
 
 
-class Window(t.TraitType[tuple[int, int] | None, Any]):
+class Window(Parsed[tuple[int, int] | None]):
     """`(start, end)` in ns relative to the job's start, or None for all time. Swapped if end comes first."""
 
     info_text = "None or a pair of nanoseconds (start, end), at most 2**53, of which end differs from start"
     default_value = None
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int] | None:
-        if value is None:
-            return None
-        try:
-            start, end = sorted(
-                round(float(edge)) if isinstance(edge, float) else _integer(edge) for edge in value
-            )
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
-        if start == end or max(-start, end) > FARTHEST_NS:
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[int, int]:
+        edges = [round(float(edge)) if isinstance(edge, float) else _integer(edge) for edge in value]
+        start, end = sorted(edges)
+        _require(start != end and max(-start, end) <= FARTHEST_NS)
         return start, end
 
 
-class Focus(t.TraitType[tuple[int, int] | None, Any]):
+class Focus(Parsed[tuple[int, int] | None]):
     """The focused event: `(rank, event_id)`, or None."""
 
     info_text = "None or a pair (rank, event_id)"
     default_value = None
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int] | None:
-        if value is None:
-            return None
-        try:
-            rank, event_id = (_integer(item) for item in value)
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
-        if rank < 0 or event_id < 0:
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[int, int]:
+        rank, event_id = map(_integer, value)
+        _require(rank >= 0 and event_id >= 0)
         return rank, event_id
 
 
-class Gap(t.TraitType[tuple[int, int, int] | None, Any]):
+class Gap(Parsed[tuple[int, int, int] | None]):
     """A moment at which a stream runs nothing: `(rank, stream, time in ns)`, or None."""
 
     info_text = "None or a triple (rank, stream, time_ns), at most 2**53"
     default_value = None
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int, int] | None:
-        if value is None:
-            return None
-        try:
-            rank, stream, time_ns = (_integer(item) for item in value)
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
-        if rank < 0 or max(abs(stream), abs(time_ns)) > FARTHEST_NS:
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[int, int, int]:
+        rank, stream, time_ns = map(_integer, value)
+        _require(rank >= 0 and max(abs(stream), abs(time_ns)) <= FARTHEST_NS)
         return rank, stream, time_ns
 
 
-class LaneGap(t.TraitType[tuple[int, int] | None, Any]):
+class LaneGap(Parsed[tuple[int, int] | None]):
     """A moment on a lane of a timeline: `(lane, time in ns)`, or None."""
 
     info_text = "None or a pair (lane, time_ns), at most 2**53"
     default_value = None
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int] | None:
-        if value is None:
-            return None
-        try:
-            lane, time_ns = (_integer(item) for item in value)
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
-        if lane < 0 or abs(time_ns) > FARTHEST_NS:
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[int, int]:
+        lane, time_ns = map(_integer, value)
+        _require(lane >= 0 and abs(time_ns) <= FARTHEST_NS)
         return lane, time_ns
 
 
-class Flags(t.TraitType[tuple[tuple[int, str], ...], Any]):
+class Flags(Parsed[tuple[tuple[int, str], ...]]):
     """Moments with a note: `(time in ns, note)`, in their order; of one moment the last note counts."""
 
     info_text = f"at most {MOST_FLAGS} pairs (time_ns, note), at most 2**53 and {LONGEST_NOTE} characters"
     default_value = ()
 
-    def validate(self, obj: t.HasTraits, value: Any) -> tuple[tuple[int, str], ...]:
-        try:
-            flags = {_integer(time_ns): note for time_ns, note in value or ()}
-        except (TypeError, ValueError, OverflowError):
-            self.error(obj, value)
-        if len(flags) > MOST_FLAGS or not all(
-            isinstance(note, str) and len(note) <= LONGEST_NOTE and abs(time_ns) <= FARTHEST_NS
-            for time_ns, note in flags.items()
-        ):
-            self.error(obj, value)
+    def parsed(self, value: Any) -> tuple[tuple[int, str], ...]:
+        flags = {_integer(time_ns): note for time_ns, note in value}
+        _require(len(flags) <= MOST_FLAGS)
+        for time_ns, note in flags.items():
+            _require(isinstance(note, str) and len(note) <= LONGEST_NOTE and abs(time_ns) <= FARTHEST_NS)
         return tuple(sorted(flags.items()))
 
 
@@ -254,6 +235,11 @@ class Selection(Guarded):
 
     def __repr__(self) -> str:
         return f"Selection({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+
+
+def _require(possible: bool) -> None:
+    if not possible:
+        raise ValueError
 
 
 def _integer(value: Any) -> int:

@@ -7,7 +7,8 @@ never in synced traits, which would be saved in the notebook.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,7 +38,7 @@ from hta_widgets.widgets.selection import (
 )
 from hta_widgets.widgets.stream_lanes import lane_of_stream, stream_of
 from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
-from hta_widgets.widgets.timeline_questions import slice_payload
+from hta_widgets.widgets.timeline_questions import Questions, slice_payload
 
 CLIENT_SLICES = 1_500_000
 WINDOWS_KEPT = 8  # answers kept while the browser fetches their further chunks
@@ -50,6 +51,16 @@ class _Made(NamedTuple):
     content: Content
     note: str
     first: list[dict[str, Any]]
+
+
+def _asked(question: Callable[[Questions, dict[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """A method that passes a call of the view on to `Questions`."""
+
+    @rpc_method(question.__name__)
+    def reply(timeline: TimelineScrubber, params: dict[str, Any]) -> dict[str, Any]:
+        return question(timeline._require().questions, params)
+
+    return reply
 
 
 class TimelineScrubber(Part):
@@ -280,45 +291,16 @@ class TimelineScrubber(Part):
         flows = [[slice_payload(lanes, a), slice_payload(lanes, b)] for a, b in lanes.flows_of(position)]
         return {"slice": slice_payload(lanes, position), "flows": flows}
 
-    @rpc_method("matches")
-    def _matches(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.matches(params)
-
-    @rpc_method("match")
-    def _match(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.match(params)
-
-    @rpc_method("match_page")
-    def _match_page(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.match_page(params)
-
-    @rpc_method("relative")
-    def _relative(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.relative(params)
-
-    @rpc_method("gap")
-    def _gap(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.gap(params)
-
-    @rpc_method("window_sums")
-    def _window_sums(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.window_sums(params)
-
-    @rpc_method("same_name")
-    def _same_name(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.same_name(params)
-
-    @rpc_method("waits")
-    def _waits(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.waits(params)
-
-    @rpc_method("longest")
-    def _longest(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.longest(params)
-
-    @rpc_method("longest_gaps")
-    def _longest_gaps(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._require().questions.longest_gaps(params)
+    _matches = _asked(Questions.matches)
+    _match = _asked(Questions.match)
+    _match_page = _asked(Questions.match_page)
+    _relative = _asked(Questions.relative)
+    _gap = _asked(Questions.gap)
+    _window_sums = _asked(Questions.window_sums)
+    _same_name = _asked(Questions.same_name)
+    _waits = _asked(Questions.waits)
+    _longest = _asked(Questions.longest)
+    _longest_gaps = _asked(Questions.longest_gaps)
 
     @rpc_method("counter_list")
     def _counter_list(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -367,51 +349,45 @@ class TimelineScrubber(Part):
         if self._content is not None:
             self.moved_window = None if self.window is None else self._content.moved(self.window)
 
-    def _event_to_slice(self, _change: Any) -> None:
+    @contextmanager
+    def _translated(self) -> Iterator[Content | None]:
+        """What an event or a gap is translated by, into a slice or a lane; None where that is under way."""
         if self._content is None or self._translating:
+            yield None
             return
         self._translating = True
         try:
-            self.focus_slice = -1 if self.focus is None else self._content.lanes.find(*self.focus)
+            yield self._content
         finally:
             self._translating = False
+
+    def _event_to_slice(self, _change: Any) -> None:
+        with self._translated() as content:
+            if content is not None:
+                self.focus_slice = -1 if self.focus is None else content.lanes.find(*self.focus)
 
     def _slice_to_event(self, _change: Any) -> None:
-        if self._content is None or self._translating:
-            return
-        lanes = self._content.lanes
-        self._translating = True
-        try:
-            if 0 <= self.focus_slice < lanes.n:
-                self.focus = (lanes.track_of(self.focus_slice).rank, int(lanes.event_id[self.focus_slice]))
-            else:
-                self.focus = None
-        finally:
-            self._translating = False
+        with self._translated() as content:
+            if content is None:
+                return
+            lanes, position = content.lanes, self.focus_slice
+            known = 0 <= position < lanes.n
+            self.focus = (lanes.track_of(position).rank, int(lanes.event_id[position])) if known else None
 
     def _lane_to_gap(self, _change: Any) -> None:
-        if self._content is None or self.focus_gap is None or self._translating:
-            return
-        lane, time_ns = self.focus_gap
-        place = stream_of(self._content.lanes, self.trace, lane)
-        if place is not None:
-            self._translating = True
-            try:
+        with self._translated() as content:
+            if content is None or self.focus_gap is None:
+                return
+            lane, time_ns = self.focus_gap
+            if (place := stream_of(content.lanes, self.trace, lane)) is not None:
                 self.gap = (*place, time_ns)
-            finally:
-                self._translating = False
 
     def _gap_to_lane(self, _change: Any) -> None:
-        if self._content is None or self._translating:
-            return
-        self._translating = True
-        try:
-            lane = (
-                None if self.gap is None else lane_of_stream(self._content.lanes, self.trace, *self.gap[:2])
-            )
+        with self._translated() as content:
+            if content is None:
+                return
+            lane = None if self.gap is None else lane_of_stream(content.lanes, self.trace, *self.gap[:2])
             self.focus_gap = None if lane is None or self.gap is None else (lane, self.gap[2])
-        finally:
-            self._translating = False
 
 
 def _chunk(packed: Packed, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

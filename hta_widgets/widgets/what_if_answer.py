@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,6 +23,8 @@ from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import counted, duration, in_words
 from hta_widgets.timeline import Packed
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
 from hta_widgets.widgets.what_if_controls import (
@@ -34,10 +36,6 @@ from hta_widgets.widgets.what_if_controls import (
     time_class,
     words_of,
 )
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 MOST_NODES = 500_000
 """A larger graph stays in Python: the browser would answer too slowly."""

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from hta_widgets.analysis.replay.passes import PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import decapitalised
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _CLASSES = {
     **dict.fromkeys(("host", "launches", "allocator", "without", "pauses", "graphs", "unprofiled"), "host"),

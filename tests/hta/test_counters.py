@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
+from hta_widgets.hta.common.types import TimeSeriesTypes
 from hta_widgets.hta.methods import counters
-from hta_widgets.hta.methods.counters import TimeSeriesTypes
+from hta_widgets.hta.methods.counter_events import generate_trace_with_counters
 from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from tests.analysis import test_bandwidth, test_queue
@@ -232,14 +233,14 @@ def test_the_trace_is_copied_and_never_overwritten(name, new, tmp_path):
         (folder / name).write_bytes(gzip.compress((folder / name).read_bytes()))
     before = (folder / name).read_bytes()
     job = Trace.open(folder / name, cache=False)
-    counters.generate_trace_with_counters(job)
+    generate_trace_with_counters(job)
     assert sorted(path.name for path in folder.iterdir()) == sorted([name, new])
     assert (folder / name).read_bytes() == before
     written = json.loads(text_of(folder / new))
     assert written["traceName"] == "x"
     assert written["traceEvents"][: len(EVENTS)] == EVENTS
     # Once more: the result of a former call is replaced.
-    counters.generate_trace_with_counters(job, TimeSeriesTypes.MEMCPY_BANDWIDTH, [0], "")
+    generate_trace_with_counters(job, TimeSeriesTypes.MEMCPY_BANDWIDTH, [0], "")
     added = json.loads(text_of(folder / new))["traceEvents"][len(EVENTS) :]
     assert {event["name"] for event in added} == {"Memcpy HtoD", "Memset"}
 
@@ -250,7 +251,7 @@ def test_counter_events_show_what_the_frames_say(tmp_path):
     text = json.dumps({"traceEvents": events}).replace(f"{base + 4}", f"{base + 4}.123")
     (tmp_path / "trace.json").write_text(text)
     job = Trace.open(tmp_path / "trace.json", cache=False)
-    counters.generate_trace_with_counters(job, TimeSeriesTypes.QUEUE_LENGTH)
+    generate_trace_with_counters(job, TimeSeriesTypes.QUEUE_LENGTH)
     text = (tmp_path / "trace_with_counters.json").read_bytes()
     assert b'"ts":%d.123' % (base + 4) in text
     added = json.loads(text)["traceEvents"][len(events) :]
@@ -266,7 +267,7 @@ def test_our_own_output_is_no_second_rank(tmp_path):
     """Q-52"""
     for name in ("sampled_rank-0.json.gz", "sampled_rank-1.json.gz"):
         shutil.copy(shared_trace(f"hta/trace_filter/{name}"), tmp_path / name)
-    counters.generate_trace_with_counters(Trace.open(tmp_path, cache=False), ranks=[0, 1])
+    generate_trace_with_counters(Trace.open(tmp_path, cache=False), ranks=[0, 1])
     assert len(list(tmp_path.iterdir())) == 4
     again = Trace.open(tmp_path, cache=False)
     assert again.ranks == [0, 1]
@@ -279,15 +280,15 @@ def test_a_file_of_the_user_is_not_replaced(tmp_path):
     job = Trace.open(write(tmp_path / "trace.json", EVENTS), cache=False)
     (tmp_path / "trace2.json").write_text("mine")
     with pytest.raises(FileExistsError, match="output_suffix"):
-        counters.generate_trace_with_counters(job, output_suffix="2")
+        generate_trace_with_counters(job, output_suffix="2")
     assert (tmp_path / "trace2.json").read_text() == "mine"
 
 
 def test_a_rank_without_series_gives_no_file(tmp_path):
     job = Trace.open(write(tmp_path / "trace.json", [slice_("aten::add", "cpu_op", 0, 5)]), cache=False)
     with pytest.warns(MissingDataWarning):
-        counters.generate_trace_with_counters(job)
+        generate_trace_with_counters(job)
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
     stream = Trace.open(io.BytesIO((tmp_path / "trace.json").read_bytes()), cache=False)
     with pytest.raises(ValueError, match="local disk"):
-        counters.generate_trace_with_counters(stream)
+        generate_trace_with_counters(stream)

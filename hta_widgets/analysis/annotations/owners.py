@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.annotations.regions import annotations_of
@@ -12,9 +10,7 @@ from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import distinct
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 class Owners:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from hta_widgets.analysis.calls.sequences import Roots, kernel_sequences, sentence
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.charts.spec import Bars
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 
 
 def frequent_sequences(

@@ -6,7 +6,6 @@ What does not depend on a scope is computed once, so that a new scope only sums 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import distinct
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 class CallPaths:

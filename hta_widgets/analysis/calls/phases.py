@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Bool, Int8, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import rows_with
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 PHASES: Final = ("forward", "backward", "optimizer", "other")
 _OPTIMIZER = re.compile(r"^Optimizer\.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.calls.nesting import nest
@@ -11,10 +9,8 @@ from hta_widgets.analysis.calls.tree import CallTree, adopt_backward
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 PREFIX = "nn.Module: "
 """How PyTorch names the frame of a module's call; the class and the number of the instance follow."""

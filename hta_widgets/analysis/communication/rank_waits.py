@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pandas as pd
 
@@ -13,10 +13,8 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.charts.spec import Heat
 from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _PARTS = ("computing_ns", "communicating_ns", "copying_ns", "idle_ns")
 

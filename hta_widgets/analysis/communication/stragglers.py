@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -19,11 +17,9 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, none_of, percent, ranks_in_words
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import distinct, first_of_each, nth_of_each, paired
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _LAST = np.iinfo(np.int64).max
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")

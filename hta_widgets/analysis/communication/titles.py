@@ -8,16 +8,13 @@ may tell less: NCCL runs sends, receives and all-to-alls as `SendRecv`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.communication.operations import UNKNOWN, collective_of
 from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _TITLE = re.compile(r"[a-z]*ccl:(.+)")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,10 @@ from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.arrays import Float64, Int64
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import distinct, paired
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 # Ranks leave an exchange together. Where they do not, by more than this part of the waiting that follows from
 # it, the durations do not tell who arrived last.

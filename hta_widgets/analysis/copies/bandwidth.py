@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -14,12 +12,10 @@ from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import bandwidth, duration
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _POINTS = ("rank", "device", "kind", "time_ns", "gbps", "event_id")
 _COUNTS = (

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -31,14 +31,11 @@ from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.core.there import answer_by_rank, stated_by_user
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import UNREADABLE, joined_from_arrow, keep_frame, read_frame
 from hta_widgets.trace.far import FarTrace
-from hta_widgets.trace.reader.cache_budget import trim_at_times
-from hta_widgets.trace.reader.sealed import read_sealed, sealed
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.reader.sealed import read_sealed
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
 
@@ -110,7 +107,7 @@ def _kept(file: Path | None, ask: Callable[[], pd.DataFrame], *, always: bool) -
     """The answer that is kept in a file, or that of `ask`, which is kept if it took long or `always`."""
     if file is None:
         return ask()
-    known = _read(file)
+    known = read_frame(file)
     if known is None:
         begun = time.perf_counter()
         known = ask()
@@ -192,22 +189,6 @@ def _code() -> str:
     return digest.hexdigest() if files else ""
 
 
-def _read(file: Path) -> pd.DataFrame | None:
-    """A kept answer; None where there is none, or it is damaged."""
-    try:
-        content = read_sealed(file)
-        frame = from_arrow(content)
-        os.utime(file)  # marks it as recently used
-    except UNREADABLE:
-        return None
-    return frame
-
-
 def _write(file: Path, frame: pd.DataFrame) -> None:
-    """Keep an answer, if it can be read back as it is. That it cannot be written is no error."""
-    if frame.memory_usage(deep=False).sum() > _LARGEST or (content := to_arrow(frame)) is None:
-        return
-    with contextlib.suppress(OSError):
-        with sealed(file) as sealing:
-            sealing.write(content)
-        trim_at_times(file.parent, _PART_OF_BUDGET, _TRIM_EVERY)
+    if frame.memory_usage(deep=False).sum() <= _LARGEST:
+        keep_frame(file, frame, _PART_OF_BUDGET, _TRIM_EVERY)

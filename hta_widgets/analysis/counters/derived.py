@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from hta_widgets.analysis.counters.series import Counter
 from hta_widgets.analysis.launches.stream_queues import stream_queues
 from hta_widgets.analysis.memory.events import changes_of
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _SHARES: Final = 1_000_000  # of a device: shares are added as whole numbers, hence exactly
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
 from hta_widgets.analysis.counters.series import Counter
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import COUNTER_ARGS, NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 
 def recorded_counters(rank_trace: RankTrace, offset_ns: int) -> list[Counter]:

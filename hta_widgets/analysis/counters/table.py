@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,8 @@ from hta_widgets.analysis.counters.recorded import recorded_counters
 from hta_widgets.analysis.counters.series import Counter
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _RANKS_KEPT: Final = 16
 _COLUMNS: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
@@ -12,11 +12,9 @@ from hta_widgets.analysis.critical_path.summary import WORDS
 from hta_widgets.analysis.inspect.around import callers, python_of
 from hta_widgets.analysis.inspect.refs import row_of
 from hta_widgets.formatting import brief, counted, percent
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _COLUMNS: Final = {
     "rank": "int64", "bound_by": "str", "name": "str", "count": "int64", "dur_ns": "int64",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,21 +11,11 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.host_time import busy_until, host_time
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.host_edges import lets_go_on
-from hta_widgets.analysis.replay.kinds import (
-    CALL_BEGINS,
-    CALL_ENDS,
-    EVENT_ENDS,
-    HANDOFF,
-    HOST,
-    MARK,
-    ORIGIN,
-)
+from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS, HANDOFF, HOST, MARK, ORIGIN
 from hta_widgets.analysis.replay.passes import binding_chain
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import among
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 NO_THREAD = -1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,9 @@ from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.what_if import planned
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _ON_DEVICE = {
     kinds.LAUNCH: LAUNCH_DELAY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from hta_widgets.analysis.replay.delays import BACK_TO_BACK
 from hta_widgets.analysis.replay.device_events import device_rows
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import among
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 KINDS = ("operator", "host", "sync", "kernel", "launch_delay", "kernel_kernel", "dependency")
 OPERATOR, HOST, SYNC, KERNEL, LAUNCH_DELAY, KERNEL_KERNEL, DEPENDENCY = range(len(KINDS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -28,10 +27,8 @@ from hta_widgets.analysis.critical_path.segments import (
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, rows_with, unique
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 NO_OPERATOR = "(no operator recorded)"
 COLUMNS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,9 @@ from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.what_if import answered, replayed
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _COLUMNS = [f"path_{limit}_ns" for limit in LIMITS]
 _UNKNOWN = -1

@@ -7,7 +7,6 @@ selected window then only measures them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +17,9 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
 
 _FILTERS = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)

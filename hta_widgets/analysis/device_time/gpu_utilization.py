@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -15,10 +13,8 @@ from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Lines
 from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _COLUMNS = ("rank", "start_ns", "end_ns", "window_ns", "busy_ns")
 _MOST_BINS = 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import nan
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,8 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 KINDS = ("compute", "communication", "memory")
 IDLE = "idle"

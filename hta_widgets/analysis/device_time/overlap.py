@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -12,10 +10,8 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _DURATIONS = ("communication_ns", "overlapped_ns", "exposed_ns")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,8 @@ from hta_widgets.analysis.device_time.step_times import LEAST_STEPS, guessed_ste
 from hta_widgets.analysis.idle.split import PARTS, SERIES, split
 from hta_widgets.charts.spec import Stack
 from hta_widgets.formatting import capitalised, decapitalised, duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _PARTS_NS: Final = [f"{part}_ns" for part in PARTS]
 _COLUMNS: Final = {

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.idle.split import BUSY
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta_widgets.trace.model import Trace
 
 WHOLE: Final = 255
 """A bin in which nothing but one class runs."""

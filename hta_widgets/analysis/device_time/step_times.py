@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,9 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.charts.spec import Trend
 from hta_widgets.formatting import counted, duration
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import distinct, paired
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 # Three standard deviations of a normal distribution, estimated by the median absolute deviation, which is
 # robust to outliers; and never less than a tenth, since the steps of a steady job hardly differ.

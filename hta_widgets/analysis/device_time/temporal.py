@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,8 @@ from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _PARTS = ("compute", "exposed_communication", "exposed_memory", "idle")
 _DURATIONS = ("window_ns", *(f"{part}_ns" for part in _PARTS), "communication_ns", "memory_ns", "busy_ns")

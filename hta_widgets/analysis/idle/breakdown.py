@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,8 @@ from hta_widgets.analysis.device_time.temporal import place_of
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 CONSECUTIVE_KERNEL_DELAY_NS = 30_000
 """Below this a pause of the device is ordinary scheduling: HTA's default `consecutive_kernel_delay`."""

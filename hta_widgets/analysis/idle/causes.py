@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +20,9 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 HOST_CAUSES = ("host_sync", "data_stall", "host_busy")
 CAUSES = (*HOST_CAUSES, "launch_latency", "kernel_wait", "device_wait", "unknown", "edge")

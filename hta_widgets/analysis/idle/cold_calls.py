@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,8 @@ from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 LONG_NS: Final = 1_000_000
 """A call of the runtime returns in microseconds unless it waits for the device. One that lasts this long

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -20,12 +18,10 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, decapitalised, duration
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _INTEGERS = (
     "rank", "start_ns", "end_ns", "dur_ns", *(f"{cause}_ns" for cause in CAUSES),

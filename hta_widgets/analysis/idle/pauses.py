@@ -7,7 +7,7 @@ no call tells what its time is for, so it ends a pause, as waiting for the data 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,8 @@ from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, unique
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 LEAST_NS: Final = 1_000_000
 """A shorter pause is what Python takes between operators."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import Busy
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, IDLE_CAUSES
 from hta_widgets.analysis.idle.causes import CAUSES, idle_causes
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Series
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.core.intervals import Intervals
-    from hta_widgets.analysis.device_time.busy import Busy
-    from hta_widgets.trace.rank_trace import RankTrace
 
 BUSY: Final = ("compute", "exposed_communication", "exposed_memory")
 PARTS: Final = (*BUSY, *CAUSES)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hta_widgets.analysis.inspect.record import Argument
 from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL, Column
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.reader.table import EventTable
 
 
 def arguments_of(rank_trace: RankTrace, row: int) -> tuple[Argument, ...]:

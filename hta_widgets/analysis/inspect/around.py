@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.operators.calls import module_calls, operator_calls
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)$", re.DOTALL)
 

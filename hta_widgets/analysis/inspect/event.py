@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,11 +30,9 @@ from hta_widgets.analysis.serving.roles import REMEDY, roles_of
 from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 
 def inspect_event(trace: Trace, rank: int, event: int, replay: bool = True) -> EventFacts:

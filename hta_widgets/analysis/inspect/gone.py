@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.inspect.record import Gone, Replayed
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.kinds import DEVICE
+from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import quality_of
 from hta_widgets.analysis.replay.what_if import replayed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta_widgets.analysis.replay.plan import Plan
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def gone(rank_trace: RankTrace, row: int) -> Gone | str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.inspect.record import Launch
@@ -12,9 +10,7 @@ from hta_widgets.analysis.launches.delays import measured
 from hta_widgets.analysis.launches.launched import Launched, launched
 from hta_widgets.errors import RECORD_DEVICE
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def launch_of(rank_trace: RankTrace, row: int) -> Launch | str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,9 +14,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.roofs import call_units
 from hta_widgets.analysis.operators.table import figures
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def roof_of(rank_trace: RankTrace, row: int) -> Roof | str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.inspect.record import SameName
 from hta_widgets.analysis.inspect.refs import ref, ref_or_none
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _BINS = 24
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,8 @@ from hta_widgets.analysis.inspect.window import inspect_window
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted, duration
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 STEP: Final = "step"
 Step = int | tuple[int, int]

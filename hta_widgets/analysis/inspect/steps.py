@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
 from hta_widgets.analysis.inspect.window import WindowBy, inspect_window
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _COUNTED: Final = ("count", "time_ns", "covered_ns")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +13,13 @@ from hta_widgets.analysis.job.host import UsualDelays
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel, Order, with_host
 from hta_widgets.analysis.job.operations import NOT_CALLED
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.replayed_events import replayed_places
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.replay.edit import Edit
-    from hta_widgets.trace.model import Trace
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -18,10 +16,8 @@ from hta_widgets.analysis.job.slowdown import slowdown
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.coordinates import SCOPES, coordinates
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 
 def job_ranks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,7 @@ from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.rescheduled import rescheduled
 from hta_widgets.arrays import Int64
 from hta_widgets.engine import checkpoint
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import Trace
 
 Change = Callable[[JobModel, Changed], Changed]
 

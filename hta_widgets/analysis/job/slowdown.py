@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.job.causes import (
-    MORE_WORK,
-    SLOW_LINK,
-    SLOWER_KERNELS,
-    UNKNOWN,
-    Cause,
-    cause_of,
-)
+from hta_widgets.analysis.job.causes import MORE_WORK, SLOW_LINK, SLOWER_KERNELS, UNKNOWN, Cause, cause_of
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
@@ -27,10 +20,8 @@ from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.arrays import Float64
 from hta_widgets.formatting import capitalised
 from hta_widgets.frames import typed_frame
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 NONE = "none"
 IMBALANCE = "no single rank: sequence imbalance"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -12,10 +10,8 @@ from hta_widgets.analysis.job.operations import operations
 from hta_widgets.analysis.parallelism.coordinates import coordinates
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, signed
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 # A replay that is further from the recording, or in which more meetings are forced, explains nothing.
 _TRUSTED = 0.05

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,8 @@ from hta_widgets.analysis.kernels.classes import MATRIX, KernelClass, kernel_cla
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _UNITS = {
     "simt_fp64": "SIMT fp64",

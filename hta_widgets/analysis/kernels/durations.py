@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -17,11 +15,9 @@ from hta_widgets.charts.spec import Spread
 from hta_widgets.formatting import duration
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 QUANTILES = {"p25_ns": 0.25, "median_ns": 0.5, "p75_ns": 0.75, "p99_ns": 0.99}
 _COLUMNS = ["event_class", "name", "rank", *STATISTICS, *QUANTILES]

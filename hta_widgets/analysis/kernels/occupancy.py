@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,9 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _SOURCES = np.array(["recorded", "computed", "unknown"])
 _COLUMNS: dict[str, Any] = {

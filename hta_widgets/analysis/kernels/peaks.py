@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.datasheets import ACHIEVABLE, DATASHEETS
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-
+from hta_widgets.trace.rank_trace import RankTrace
 
 _OF_HOPPER = re.compile(r"(?:^|[^a-z0-9])sm_?(?:90|1[0-9]{2})|nvjet|hopper", re.IGNORECASE)
 _OF_AMPERE = re.compile(r"^ampere_|(?:^|[^a-z0-9])sm_?8[069]|cutlass_?8[069]", re.IGNORECASE)

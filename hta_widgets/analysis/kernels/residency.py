@@ -7,7 +7,7 @@ blocks of a kernel as it has registers, shared memory and threads for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Float64, Int32, Int64
 from hta_widgets.trace.ordering import first_of_each, numbered
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 LIMITERS: Final = np.array(["none", "grid", "registers", "shared memory", "block size", "unknown"])
 _NONE, GRID, _RESOURCES, _UNKNOWN = 0, 1, 2, 5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -15,11 +13,9 @@ from hta_widgets.analysis.launches.launched import Launched, launched_ranks
 from hta_widgets.charts.spec import Bars, Histogram, Series
 from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _NUMBERS = (
     "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",

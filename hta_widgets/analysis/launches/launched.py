@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,11 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import order_in_groups
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 ALWAYS: Final = -(1 << 62)  # before any time, and differences with times still fit
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _SEPARATOR = " -> "
 _INSTANCE = ("op_id", "start_ns", "kernels", "op_delay_ns", "launch_latency_ns", "device_ns")

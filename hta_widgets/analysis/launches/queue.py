@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,9 @@ from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows,
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import counted, duration, percent, significant
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 USUAL_LIMIT: Final = 1024  # entries of a CUDA stream's queue, as Holistic Trace Analysis assumes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,10 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import StepFunction
 from hta_widgets.analysis.launches.launched import launched, launched_ranks
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import order_in_groups
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 SHORTEST_LIMIT: Final = 128  # no known hardware queue is shorter; a short plateau is the program's own rhythm
 _PLATEAU_CALLS: Final = 16  # a peak is reached once, a limit again and again

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.memory.events import Changes
 from hta_widgets.analysis.memory.growth import LEAST_STEPS, growth
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, inside, levels_of, peak_of, recorded
 from hta_widgets.formatting import counted
 from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hta_widgets.analysis.memory.events import Changes
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 LIKELY: Final = 0.05
 """Growth that chance reaches this often is not called a leak."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +11,11 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Int16, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.records.allocator import allocator_faults
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.classify import EventClass
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.reader.table import EventTable
 
 # c10::DeviceType, as far as PyTorch's allocators report it.
 _DEVICE_TYPES = {

@@ -11,12 +11,10 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-
-from hta_widgets.analysis.core.slopes import pair_slopes
 
 LEAST_STEPS: Final = 5
 """In fewer steps, levels that all rise are no rare chance: four do in 1 of 24 orders."""
@@ -26,9 +24,21 @@ _EXACT_UP_TO = 30
 
 def growth(levels: npt.NDArray[np.int64]) -> tuple[float, float]:
     """(slope per position, probability that chance rises as much or more) of two or more levels."""
-    slopes = pair_slopes(levels)
+    slopes = _pair_slopes(levels)
     score = int(np.count_nonzero(slopes > 0)) - int(np.count_nonzero(slopes < 0))
     return float(np.median(slopes, overwrite_input=True)), _chance(len(levels), score)
+
+
+def _pair_slopes(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """(later - earlier) / places between them, float64 for each pair, in the order of that distance."""
+    count = len(values)
+    slopes = np.empty(count * (count - 1) // 2)
+    filled = 0
+    for apart in range(1, count):
+        part = slopes[filled : filled + count - apart]
+        np.divide(values[apart:] - values[:-apart], apart, out=part)
+        filled += len(part)
+    return slopes
 
 
 def _chance(count: int, score: int) -> float:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.memory.events import changes_of, innermost
+from hta_widgets.analysis.memory.events import Changes, changes_of, innermost
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.memory.events import Changes
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 LIFETIMES: Final = (
     "parameter", "optimizer state", "gradient", "activation", "temporary", "communication", "unknown",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
 from hta_widgets.analysis.calls.stacks import PREFIX
-from hta_widgets.analysis.memory.events import outermost
+from hta_widgets.analysis.memory.events import Changes, outermost
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, peak_of, recorded
 from hta_widgets.analysis.memory.usage import NO_OPERATOR
@@ -18,12 +18,9 @@ from hta_widgets.analysis.operators.calls import is_module, module_calls, operat
 from hta_widgets.arrays import Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.memory.events import Changes
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 By = Literal["operator", "module", "phase", "lifetime"]
 OwnersBy: Final[tuple[By, ...]] = get_args(By)

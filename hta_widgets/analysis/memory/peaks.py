@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,10 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import none_of
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)

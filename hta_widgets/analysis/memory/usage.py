@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -17,12 +15,10 @@ from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 BEFORE = "(allocated before the recording)"
 """The holder of bytes whose allocation was not recorded."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.calls.stacks import PREFIX, stacks
@@ -11,9 +9,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 class Calls:

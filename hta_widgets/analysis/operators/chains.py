@@ -8,7 +8,7 @@ result may also be needed later (a backward pass reads what it saved), so what f
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,7 @@ from hta_widgets.analysis.operators.pointwise import broadcast
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.ordering import distinct, first_of_each, numbered, order_in_groups, unique
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _COPY: Final = "aten::copy_"
 _TRUTH: Final = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,7 @@ from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_
 from hta_widgets.arrays import Bool, Float64, Int8, Int32, Int64
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.ordering import numbered
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 SUMS: Final = (
     "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,9 @@ from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import duration, none_of, percent
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _STATES: Final = ("formula", "communication", "no operator", "inputs not recorded", "no formula")
 _LEAST_PCT: Final = 0.05  # less is not worth a word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _SLOW_UNITS: Final = ("simt_fp32", "tensor_fp32", "tensor_tf32")
 """In 16 bits a product runs another kernel, of other tiles."""

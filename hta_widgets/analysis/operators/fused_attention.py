@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from hta_widgets.analysis.operators.inputs import itemsize
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.analysis.operators.unfused_attention import Attention, unfused_attentions
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _HALF: Final = ("float16", "bfloat16")
 _REACHED: Final = 0.5

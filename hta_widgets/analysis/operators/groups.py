@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_c
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types, text_of
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 By = Literal["name", "shapes", "module", "module_class", "category", "call_path"]
 BY: Final[tuple[By, ...]] = get_args(By)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.operators.calls import operator_calls
@@ -11,9 +9,7 @@ from hta_widgets.analysis.operators.groups import Groups
 from hta_widgets.analysis.operators.totals import heaviest
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def leading_kernels(rank_trace: RankTrace, has_formula: Bool) -> Groups:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.leading_kernels import outermost_with_formula
 from hta_widgets.arrays import Float64, Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 REACHED: Final = 0.5
 """Of the peak of its unit, what a product that suits the device reaches at least."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -13,10 +11,8 @@ from hta_widgets.arrays import Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 COLUMNS = ("host_memory_self", "host_memory_total", "device_memory_self", "device_memory_total")
 """The columns of `memory_of`, without their unit."""

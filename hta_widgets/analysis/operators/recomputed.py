@@ -7,7 +7,7 @@ if the same operators with the same inputs followed each other there, or the der
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, order_in_groups
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _NODE: Final = "autograd::engine::evaluate_function"
 

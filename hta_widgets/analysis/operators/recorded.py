@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.inputs import Inputs, parse_shapes, parse_types, parse_values
 from hta_widgets.arrays import Int32
 from hta_widgets.trace.ordering import first_of_each, numbered
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _COLUMNS: Final = ("input_dims", "input_type", "concrete_inputs")
 

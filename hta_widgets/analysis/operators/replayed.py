@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
 from hta_widgets.analysis.core.longest import longest_name
+from hta_widgets.analysis.operators.calls import Calls
 from hta_widgets.analysis.serving.roles import MARK, roles_of
 from hta_widgets.analysis.serving.table import is_server
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.operators.calls import Calls
-    from hta_widgets.trace.rank_trace import RankTrace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
 
 _CATEGORIES: Final = {
     **dict.fromkeys(("qkv", "o_proj", "gate_up", "down", "router", "lm_head"), "matmul"),

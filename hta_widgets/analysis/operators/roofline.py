@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,9 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 By = Literal["name", "shapes", "kernel"]
 _COLUMNS: Final[dict[str, Any]] = {
@@ -95,7 +93,7 @@ def roofline(
         checkpoint()
         frames.append(_of_rank(rank_trace, scope, by, stated))
     found = [frame for frame in frames if len(frame)]
-    if having and not found and not any(map(_has_shapes, having)):
+    if having and not found and not any(rank_trace.has_argument("input_dims") for rank_trace in having):
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True)."
         )
@@ -185,10 +183,6 @@ def _texts(values: list[str | None]) -> pd.Series:
 
 def _speeds(units: list[Any], peaks: Mapping[Any, float]) -> npt.NDArray[np.float64]:
     return np.array([peaks.get(unit, np.nan) for unit in units], np.float64)
-
-
-def _has_shapes(rank_trace: RankTrace) -> bool:
-    return rank_trace.has_argument("input_dims")
 
 
 ANALYSIS = Analysis(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hta_widgets.analysis.strategy.table import training_strategy
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _PER_TOKEN: Final = 6  # a multiply-add per parameter forward, two backward
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 PRODUCTS: Final = {name for family in ("matmul", "convolution", "attention") for name in BUILT_IN[family]}
 

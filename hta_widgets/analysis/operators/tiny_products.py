@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 SHORT_NS: Final = 10_000
 """In a shorter kernel most of the time is that of starting, of the first loads and of the last stores."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
@@ -11,11 +9,8 @@ from hta_widgets.analysis.operators.calls import Calls
 from hta_widgets.analysis.operators.costs import SUMS, Costs, Known, figures_of
 from hta_widgets.arrays import Bool, Float64, Int8, Int64
 from hta_widgets.jit import kernel
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-
 
 _DENSE = 2_000_000  # cells of a table that is faster than sorting
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from hta_widgets.analysis.operators.roofs import Roofs, roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _ELEMENTS: Final = {"tensor_tf32": 4, "tensor_16bit": 8, "tensor_8bit": 16}
 """Unit -> how many of its numbers are 16 bytes."""

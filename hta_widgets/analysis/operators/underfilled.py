@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.tiny_products import SHORT_NS
 from hta_widgets.analysis.operators.waves import partial_waves
 from hta_widgets.arrays import Float64, Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 FILLING: Final = (
     *MATRIX, "softmax", "normalization", "elementwise", "reduction", "indexing", "embedding", "optimizer",

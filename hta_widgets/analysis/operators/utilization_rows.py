@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,8 @@ from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.six_p_t import SixPT, six_p_t
 from hta_widgets.analysis.operators.step_work import StepWork, step_work
 from hta_widgets.arrays import Bool, Float64, Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 
 Texts = npt.NDArray[np.object_]
 

@@ -7,7 +7,7 @@ Background User's Guide, "Wave Quantization"; here a wave is what fits: multipro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.tiny_products import SHORT_NS
 from hta_widgets.arrays import Float64, Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 OPERATIONS: Final = ("gemm", "convolution", "normalization", "reduction", "softmax")
 """Their blocks do equal work for long. Those of attention with a mask do not; pointwise ones are short."""

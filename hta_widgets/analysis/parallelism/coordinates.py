@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.components import components
@@ -14,10 +14,8 @@ from hta_widgets.analysis.parallelism.dimensions import CONTEXT, PIPELINE, TENSO
 from hta_widgets.analysis.parallelism.grid import UNKNOWN, purposes
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, listed_groups, process_groups
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 SCOPES: Final = ("stage", "replica", "tensor", "context")
 """Along what a job may be split, in the words of `Coordinates`."""

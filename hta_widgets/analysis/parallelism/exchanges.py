@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, splits_of
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import Trace
 
 _BACKWARD = PHASES.index("backward")
 _SPLITS = ["in_splits", "out_splits"]

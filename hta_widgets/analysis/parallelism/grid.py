@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -32,10 +32,8 @@ from hta_widgets.analysis.strategy.table import job_evidence
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
 from hta_widgets.frames import typed_frame
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 UNKNOWN: Final = "unknown"
 

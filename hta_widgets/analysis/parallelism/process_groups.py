@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,9 @@ from hta_widgets.analysis.communication.collectives import belonging, recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import distributed_info
 from hta_widgets.arrays import Int64
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import distinct, first_of_each, paired
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _Key = tuple[str, tuple[int, ...], int]
 """What a group is known by: name, members, size."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,7 @@ from hta_widgets.analysis.parallelism.pipeline import pipeline, pipelines, steps
 from hta_widgets.analysis.parallelism.schedules import INTERLEAVED, Schedule, order_of, schedule_of
 from hta_widgets.arrays import Float64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import Trace
 
 _TRUSTED: Final = 0.05
 """A replay that is further from the recorded time of the pipeline explains nothing."""

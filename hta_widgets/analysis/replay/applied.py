@@ -6,7 +6,6 @@ The functions have the names, the arguments and their order of those in `edits` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,9 +40,7 @@ from hta_widgets.analysis.replay.streams import move
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 LEFT_OF_OPTIMIZER = 0.1
 """Of the host's time in an optimizer that launches its work for all parameters at once."""

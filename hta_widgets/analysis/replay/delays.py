@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,8 @@ from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.host_points import HostPoints
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.ordering import first_of_each, grouped
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 # Of a recording in which nothing shows them, ns.
 LATENCY, GAP, CALL = 6_000, 1_000, 5_000

@@ -9,7 +9,7 @@ device are skewed, and the device may run far behind.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,7 @@ from hta_widgets.arrays import Bool, Int32, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, order_in_groups
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 STREAM_WAITS = re.compile("StreamWaitEvent")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -11,14 +9,12 @@ from hta_widgets.analysis.communication.collectives import described
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy_of
 from hta_widgets.analysis.replay.kinds import DEVICE
+from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.replay.plan import Plan
-    from hta_widgets.trace.rank_trace import RankTrace
 
 ENOUGH = 3
 """A kernel is compared overlapped and alone from so many of each on."""

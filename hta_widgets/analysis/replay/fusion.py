@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hta_widgets.analysis.replay.kinds import (
-    CALL,
-    CALL_ENDS,
-    EVENT_STARTS,
-    HOST,
-    LAUNCH,
-    STREAM,
-)
+from hta_widgets.analysis.replay.kinds import CALL, CALL_ENDS, EVENT_STARTS, HOST, LAUNCH, STREAM
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Int64
 

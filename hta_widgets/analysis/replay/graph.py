@@ -13,7 +13,6 @@ threads and waits between streams that no event records added.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,13 +30,7 @@ from hta_widgets.analysis.replay.edges import dependencies
 from hta_widgets.analysis.replay.elastic import shared_delays
 from hta_widgets.analysis.replay.graph_launches import waits_of_graphs
 from hta_widgets.analysis.replay.groups import Group, groups_of
-from hta_widgets.analysis.replay.host_points import (
-    ALLOCATES,
-    NOT_RECORDED,
-    HostPoints,
-    host_points,
-    named,
-)
+from hta_widgets.analysis.replay.host_points import ALLOCATES, NOT_RECORDED, HostPoints, host_points, named
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED, START, SYNC
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.arrays import Bool, Int32, Int64, UInt8
@@ -45,6 +38,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.waits import (
     CONTEXT_SYNC,
     EVENT_SYNC,
@@ -53,9 +47,6 @@ from hta_widgets.trace.waits import (
     named_rows,
     stream_waits,
 )
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 
 @dataclass(frozen=True, eq=False)

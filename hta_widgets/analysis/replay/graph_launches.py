@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.arrays import Int64
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 NONE: Final = np.empty(0, np.int64)
 

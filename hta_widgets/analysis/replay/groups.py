@@ -6,27 +6,15 @@ There are 50 to 200 of them, so an edit by groups is a few small arrays, however
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
-from hta_widgets.analysis.replay.kinds import (
-    CALL,
-    COPY,
-    DEVICE,
-    HANDOFF,
-    HOST,
-    QUEUE,
-    SYNC,
-    WAITING_CALL,
-)
+from hta_widgets.analysis.replay.kinds import CALL, COPY, DEVICE, HANDOFF, HOST, QUEUE, SYNC, WAITING_CALL
 from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _NAMED = (CALL, WAITING_CALL, SYNC, COPY, QUEUE, DEVICE)
 

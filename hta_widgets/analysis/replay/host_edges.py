@@ -8,16 +8,7 @@ from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, last_until, settle
 from hta_widgets.analysis.replay.host_points import NO_WAIT, WAITS_FOR_DEVICE, HostPoints
-from hta_widgets.analysis.replay.kinds import (
-    CALL,
-    COPY,
-    HANDOFF,
-    HOST,
-    ORIGIN,
-    QUEUE,
-    SYNC,
-    WAITING_CALL,
-)
+from hta_widgets.analysis.replay.kinds import CALL, COPY, HANDOFF, HOST, ORIGIN, QUEUE, SYNC, WAITING_CALL
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress
 from hta_widgets.arrays import Int32, Int64
 from hta_widgets.jit import inline

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,9 @@ from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import order_in_groups, unique
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.waits import sync_calls
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 SYNCHRONISES = re.compile(
     r"(Stream|Device|Event|Ctx|Context)Synchronize|^(cuda|hip)Free(Host)?$|^hipHostFree|^cudaMemcpy$"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,10 +13,8 @@ from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.what_if import answered, planned, within_ranks
 from hta_widgets.engine import checkpoint
 from hta_widgets.frames import typed_frame
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 Change = Edit | Sequence[Edit]
 """An edit, or several that are one change."""

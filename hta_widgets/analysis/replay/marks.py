@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +10,8 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 
 class Marks(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,8 @@ from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 PLACED = ("replayed", "between", "elsewhere")
 POINT, BETWEEN, ELSEWHERE = range(len(PLACED))

@@ -6,20 +6,17 @@ import re
 from collections.abc import Callable
 from fnmatch import translate
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
+from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Bool, Int64
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.replay.plan import Plan
-    from hta_widgets.trace.rank_trace import RankTrace
 
 STEP = " / "
 """Between the names of a call path, as in those of `operators(by="call_path")`."""

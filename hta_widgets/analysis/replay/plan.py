@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
 from hta_widgets.analysis.replay.passes import edited_weights, happens
 from hta_widgets.arrays import Bool, Float64, Int32, Int64
 from hta_widgets.trace.ordering import among, grouped
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _EVER = -(1 << 62)
 # Findings ask for the same few dozen kernels in one replay after another.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 _RECORDED: Final = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.ANNOTATION)
 USUAL_NS, MOST_NS = 5_000, 20_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,10 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import among
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 WORST_ERROR_PCT = 5.0
 """A graph that misses the recorded time by more does not explain it."""
@@ -76,20 +74,7 @@ class Quality:
         return not self.reason
 
 
-_COLUMNS = {
-    "rank": "int64",
-    "trusted": "bool",
-    "reason": "str",
-    "exact_error_ns": "int64",
-    "model_error_pct": "float64",
-    "unlaunched_pct": "float64",
-    "unexplained": "int64",
-    "unexplained_ns": "int64",
-    "inferred": "int64",
-    "edges": "int64",
-    "before_recording_pct": "float64",
-    "unrecorded_host_pct": "float64",
-}
+_DTYPES = {"str": "str", "int": "int64", "float": "float64"}
 
 
 def replay_quality(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
@@ -119,7 +104,7 @@ def replay_quality(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             rows.append({"rank": rank, "trusted": found.trusted, **vars(found)})
     if not rows:
         raise MissingDataError("device events", RECORD_DEVICE)
-    return pd.DataFrame(rows)[list(_COLUMNS)].astype(_COLUMNS)
+    return pd.DataFrame(rows).astype({each.name: _DTYPES[str(each.type)] for each in fields(Quality)})
 
 
 @memoize_per_rank()

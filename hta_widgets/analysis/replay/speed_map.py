@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,10 +12,8 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.marginal import saved, time_of
 from hta_widgets.analysis.replay.what_if import answered
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 SPEEDS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """How many times as fast: about a factor of the root of 2 between neighbours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,9 @@ from hta_widgets.analysis.replay.quality import quality_of, trusted_ranks
 from hta_widgets.analysis.replay.windows import falls_behind_ns, replayed_windows
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 LEAST_PCT: Final = 0.5
 """A smaller change of the time is none: the model's own error is of this size."""

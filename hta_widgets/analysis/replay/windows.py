@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,7 @@ from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.iteration_clock import Clock, device_windows, host_windows, placed, tiled, timed
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import RankTrace
 
 
 def replayed_iterations(

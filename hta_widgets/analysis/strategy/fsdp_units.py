@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,9 @@ from hta_widgets.charts.spec import Bars, Segments, Series
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 GATHER: Final = "all_gather"
 COMPUTE: Final = "compute"

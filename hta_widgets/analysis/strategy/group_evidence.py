@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hta_widgets.analysis.strategy.data_parallel import repeated
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
@@ -24,11 +24,9 @@ from hta_widgets.analysis.strategy.reading import (
 )  # fmt: skip
 from hta_widgets.analysis.strategy.step import read_step
 from hta_widgets.formatting import counted
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 _HYBRID = {FULL_SHARD: HYBRID_SHARD, SHARD_GRAD_OP: HYBRID_SHARD_ZERO2}
 _WRAPPERS = (("DistributedDataParallel.", "DDP"), *((ranges, "FSDP") for ranges in RANGES))

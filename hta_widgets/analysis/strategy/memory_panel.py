@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,8 @@ from hta_widgets.analysis.strategy.model_states import strategy_memory
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, percent
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 
 COMPUTED: Final = "computed, not measured"
 """The device of what was computed."""

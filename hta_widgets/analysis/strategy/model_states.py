@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import pandas as pd
 
@@ -25,10 +25,8 @@ from hta_widgets.analysis.strategy.reading import (
 from hta_widgets.analysis.strategy.table import job_evidence, training_strategy
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 Optimizer = Literal["adam", "adamw", "sgd", "sgd_momentum"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.strategy.group_evidence import distributed_info
@@ -10,10 +10,8 @@ from hta_widgets.analysis.strategy.messages import steps_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import plain_row
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _HOST_SIDE = ("record_param_comms", "c10d::", "nccl:", "gloo:", "mpi:", "ucc:")
 

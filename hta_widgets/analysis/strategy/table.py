@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -18,10 +18,8 @@ from hta_widgets.analysis.strategy.silence import silent_row
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, counted
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
 
 _RECORD_SIZES: Final = (
     "Record with PyTorch 2.2 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "

@@ -6,16 +6,12 @@ defaults differ between HTA's class and its `TraceAnalysis`, and so they do here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods import annotations as user_annotations
 from hta_widgets.hta.methods import breakdowns, idle, kernels
 from hta_widgets.hta.methods.conventions import of_trace
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 
 class BreakdownAnalysis:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.hta.analyzers.critical_path.archive import restore
@@ -16,12 +15,10 @@ from hta_widgets.hta.analyzers.critical_path.clip import clip, instances_window
 from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
 from hta_widgets.hta.analyzers.critical_path.model import BoundType, CPEdge, CPEdgeType, CPNode
 from hta_widgets.hta.analyzers.critical_path.overlay import DEFAULT_EDGE_TYPES_IN_VIZ, write_overlay
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.configs import env_options
 from hta_widgets.hta.methods.conventions import or_none, warn
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 __all__ = [
     "DEFAULT_EDGE_TYPES_IN_VIZ",
@@ -49,25 +46,7 @@ class CriticalPathAnalysis:
         instance_id: int | tuple[int, int] | None = None,
         data_load_events: list[str] | None = None,
     ) -> tuple[CPGraph, bool] | None:
-        """Build the graph of what some instances of an annotation launched, and find its longest path.
-
-        Args:
-            t: the job.
-            rank: the rank.
-            annotation: text that the names of the annotations contain, e.g. ``"ProfilerStep"``; ``""`` means
-                the whole recording.
-            instance_id: which instance in time order, or (first, last); None is the first.
-            data_load_events: events whose time is `data_loading`: text of their names for those that would
-                have no node, regular expressions on short names for the breakdown.
-
-        Returns:
-            The graph, and whether a path was found. None where HTA gives None (no such annotation, or a
-            wrong type of instance), and with a warning where the trace has no launches.
-
-        Raises:
-            ValueError: the annotation has no such instance.
-            ValueError: the job has no such rank.
-        """
+        """As `TraceAnalysis.critical_path_analysis`, by default of the first instance."""
         return _analyse(t, rank, annotation, instance_id, data_load_events)
 
     @classmethod
@@ -81,17 +60,11 @@ class CriticalPathAnalysis:
         show_all_edges: bool = False,
         edge_types_to_viz: set[CPEdgeType] | None = None,
     ) -> str:
-        """Write a copy of the rank's trace file in which events on the path are marked and edges are drawn.
+        """As `TraceAnalysis.overlay_critical_path_analysis`.
 
         Args:
-            only_show_critical_events: leave out the other events, except annotations and Python frames; then
-                only edges of the path are drawn.
-            show_all_edges: draw all edges of the graph; else those of the path whose type is in
-                `edge_types_to_viz` (default: dependencies, launch delays and synchronisation).
-
-        Returns:
-            The path of the new file, ``overlaid_critical_path_<name of the trace>`` in `output_dir`; ``""``
-            if that is a file.
+            edge_types_to_viz: which edges of the path are drawn, by default dependencies, launch delays and
+                synchronisation.
         """
         folder = Path(output_dir).expanduser()
         if folder.exists() and not folder.is_dir():

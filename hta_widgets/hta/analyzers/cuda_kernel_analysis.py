@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods import launches, sequences
 from hta_widgets.hta.methods.conventions import of_trace, show
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 
 class CudaKernelAnalysis:

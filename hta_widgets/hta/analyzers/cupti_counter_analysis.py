@@ -24,16 +24,14 @@ _OWN = ["rank", "launch_event_id", "start_ns", "dur_ns", "name", "flops"]
 
 @or_else(list[pd.DataFrame])
 def cupti_counter_data_with_operators(t: Trace, ranks: Iterable[int] | None = None) -> list[pd.DataFrame]:
-    """One frame per rank with a row per measured kernel, by ts.
+    """Hardware counters of each kernel, with the operators that launched it.
 
-    Columns: those of the rank's trace (name and cat as text), the stack columns of `CallGraph`, the
-    counters under their own names, index_runtime (`index` of the launch), op_stack (list of the operators
-    open at the launch, outermost first), top_level_op, bottom_level_op. Ranks whose kernels and launches
-    do not agree in number are left out, with a warning.
-
-    Args:
-        t: the loaded trace.
-        ranks: None or empty: rank 0.
+    Returns:
+        Per rank a frame with a row per measured kernel, by ts: the columns of the rank's trace (name and cat
+        as text), the stack columns of `CallGraph`, the counters under their own names, index_runtime (`index`
+        of the launch), op_stack (list of the operators open at the launch, outermost first), top_level_op,
+        bottom_level_op. Ranks whose kernels and launches do not agree in number are left out, with a warning.
+        Empty, with a warning, without counters. Defined in `analysis.cupti_counters`.
     """
     chosen = chosen_ranks(t.job, ranks)
     # Pairs are found on the whole recording: a trimmed one may have lost a launch and kept its kernel.

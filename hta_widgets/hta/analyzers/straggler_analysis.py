@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,11 +15,9 @@ from hta_widgets.hta.analyzers.straggler import (
     find_stragglers_with_late_start_comm_kernels,
     straggler_figures,
 )
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.conventions import or_else, show
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 __all__ = ["StragglerAnalysis", "find_stragglers_with_late_start_comm_kernels", "potential_stragglers"]
 
@@ -33,7 +30,19 @@ def potential_stragglers(
     visualize: bool = False,
     straggler_identification_impl: Callable[..., pd.Series] = find_stragglers_with_late_start_comm_kernels,
 ) -> list[int]:
-    """As `TraceAnalysis.get_potential_stragglers`; ties go to the lower rank.
+    """Which ranks keep the others waiting?
+
+    Args:
+        profiler_steps: steps to look at, by default all; those that do not exist are ignored.
+        num_candidates: how many ranks to name, at least 1.
+        visualize: show the timeline of the collectives and the candidates.
+        straggler_identification_impl: another rule: takes (events of all ranks, symbol table, number of
+            candidates, visualize) and returns a Series of scores by rank. The events are those of these
+            steps, with HTA's columns after rank and idx.
+
+    Returns:
+        Ranks, the most suspicious first; ties go to the lower rank. Empty, with a warning, where nothing can
+        be compared: one rank, or no collective that all ranks share. Defined in `analysis.stragglers`.
 
     Raises:
         NoSuchStepError: none of the steps exists, or none was recorded; a ValueError, as HTA's is.

@@ -11,19 +11,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.errors import MissingDataError, TraceFormatError, TraceNotFoundError
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.conventions import or_else
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 EXECUTION_TRACE_SUPPORTED_EVENTS = ["cpu_op", "user_annotation"]
 # Nodes of the recording itself: they stand for no event.

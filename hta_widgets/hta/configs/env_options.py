@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 
 HTA_DISABLE_NS_ROUNDING_ENV = "HTA_DISABLE_NS_ROUNDING"
@@ -20,8 +21,22 @@ VARIABLES = (
 )
 
 
+def _switch(name: str) -> tuple[Callable[[HTAEnvOptions], bool], Callable[[HTAEnvOptions, bool], None]]:
+    """Whether a switch is on, and what turns it."""
+
+    def is_on(self: HTAEnvOptions) -> bool:
+        return self._on[name]
+
+    def turn(self: HTAEnvOptions, value: bool) -> None:
+        self._on[name] = value
+
+    return is_on, turn
+
+
 class HTAEnvOptions:
-    """The switches of this process. Made by `HTAEnvOptions.instance`."""
+    """The switches of this process. Made by `HTAEnvOptions.instance`. Times are never rounded, whatever
+    `disable_ns_rounding` says.
+    """
 
     def __init__(self) -> None:
         self._on = {name: os.environ.get(name, "0") == "1" for name in VARIABLES}
@@ -31,60 +46,32 @@ class HTAEnvOptions:
     def instance() -> HTAEnvOptions:
         return HTAEnvOptions()
 
-    def disable_ns_rounding(self) -> bool:
-        """Times are never rounded here, whatever this says."""
-        return self._on[HTA_DISABLE_NS_ROUNDING_ENV]
-
-    def set_disable_ns_rounding(self, value: bool) -> None:
-        self._on[HTA_DISABLE_NS_ROUNDING_ENV] = value
-
-    def disable_call_graph_depth(self) -> bool:
-        return self._on[HTA_DISABLE_CG_DEPTH_ENV]
-
-    def set_disable_call_graph_depth(self, value: bool) -> None:
-        self._on[HTA_DISABLE_CG_DEPTH_ENV] = value
-
-    def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        return self._on[CP_LAUNCH_EDGE_ENV]
-
-    def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:
-        self._on[CP_LAUNCH_EDGE_ENV] = value
-
-    def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        return self._on[CP_LAUNCH_EDGE_SHOW_ENV]
-
-    def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:
-        self._on[CP_LAUNCH_EDGE_SHOW_ENV] = value
-
-    def critical_path_strict_negative_weight_check(self) -> bool:
-        return self._on[CP_STRICT_NEG_WEIGHT_CHECK_ENV]
-
-    def set_critical_path_strict_negative_weight_check(self, value: bool) -> None:
-        self._on[CP_STRICT_NEG_WEIGHT_CHECK_ENV] = value
+    disable_ns_rounding, set_disable_ns_rounding = _switch(HTA_DISABLE_NS_ROUNDING_ENV)
+    disable_call_graph_depth, set_disable_call_graph_depth = _switch(HTA_DISABLE_CG_DEPTH_ENV)
+    critical_path_add_zero_weight_launch_edges, set_critical_path_add_zero_weight_launch_edges = _switch(
+        CP_LAUNCH_EDGE_ENV
+    )
+    critical_path_show_zero_weight_launch_edges, set_critical_path_show_zero_weight_launch_edges = _switch(
+        CP_LAUNCH_EDGE_SHOW_ENV
+    )
+    critical_path_strict_negative_weight_check, set_critical_path_strict_negative_weight_check = _switch(
+        CP_STRICT_NEG_WEIGHT_CHECK_ENV
+    )
 
     def get_options_str(self) -> str:
         """All switches, one per line."""
         return "\n".join(f"{name}={int(on)}" for name, on in self._on.items())
 
 
-def disable_ns_rounding() -> bool:
-    return HTAEnvOptions.instance().disable_ns_rounding()
+def _of_process(name: str) -> Callable[[], bool]:
+    return lambda: HTAEnvOptions.instance()._on[name]
 
 
-def disable_call_graph_depth() -> bool:
-    return HTAEnvOptions.instance().disable_call_graph_depth()
-
-
-def critical_path_add_zero_weight_launch_edges() -> bool:
-    return HTAEnvOptions.instance().critical_path_add_zero_weight_launch_edges()
-
-
-def critical_path_show_zero_weight_launch_edges() -> bool:
-    return HTAEnvOptions.instance().critical_path_show_zero_weight_launch_edges()
-
-
-def critical_path_strict_negative_weight_check() -> bool:
-    return HTAEnvOptions.instance().critical_path_strict_negative_weight_check()
+disable_ns_rounding = _of_process(HTA_DISABLE_NS_ROUNDING_ENV)
+disable_call_graph_depth = _of_process(HTA_DISABLE_CG_DEPTH_ENV)
+critical_path_add_zero_weight_launch_edges = _of_process(CP_LAUNCH_EDGE_ENV)
+critical_path_show_zero_weight_launch_edges = _of_process(CP_LAUNCH_EDGE_SHOW_ENV)
+critical_path_strict_negative_weight_check = _of_process(CP_STRICT_NEG_WEIGHT_CHECK_ENV)
 
 
 def get_options() -> str:

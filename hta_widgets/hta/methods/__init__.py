@@ -4,25 +4,6 @@ One module per group of `TraceAnalysis` methods. They leave the computation to `
 rename, round and draw. Each is imported on first use, like the analyses themselves.
 """
 
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from hta_widgets.stubs import from_stub
 
-if TYPE_CHECKING:
-    from hta_widgets.hta.methods import (
-        annotations,
-        breakdowns,
-        counters,
-        idle,
-        kernels,
-        launches,
-        sequences,
-    )
-
-__all__ = ["annotations", "breakdowns", "counters", "idle", "kernels", "launches", "sequences"]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+__getattr__, __dir__, __all__ = from_stub(__name__)

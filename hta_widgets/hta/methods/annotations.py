@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.annotations.kernels import annotated_kernels
 from hta_widgets.analysis.annotations.regions import annotation_moments, require_annotations
 from hta_widgets.analysis.kernels.breakdown import with_others
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.conventions import chosen_ranks, or_none, show
 from hta_widgets.hta.methods.kernel_figures import bars_by_rank, pies_by_rank
 from hta_widgets.hta.methods.kernels import STATISTICS, hidden_by_hta, in_us
@@ -20,27 +20,20 @@ from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.scope import Scope
 
 
-class _Symbols(Protocol):
-    def get_sym_table(self) -> list[str]: ...
-
-
-class _Trace(Protocol):
-    """The part of `common.trace.Trace` that is used here."""
-
-    job: Job
-
-    @property
-    def symbol_table(self) -> _Symbols: ...
-
-    def get_trace(self, rank: int) -> pd.DataFrame: ...
-
-
 @or_none
 def gpu_kernels_with_user_annotations(
-    t: _Trace, rank: int, expand_names: bool = True, shorten_names: bool = True
+    t: Trace, rank: int, expand_names: bool = True, shorten_names: bool = True
 ) -> pd.DataFrame | None:
-    """As `TraceAnalysis.get_gpu_kernels_with_user_annotations`; the frames of `t` are not changed (HTA adds
-    columns to them).
+    """Which annotation does each kernel of a rank belong to?
+
+    Args:
+        expand_names: add the columns s_name, s_cat and s_user_annotation with the texts, "" for none.
+        shorten_names: without template and call arguments.
+
+    Returns:
+        The rank's device events as in `t.get_trace(rank)`, which stays as it is, and user_annotation: the
+        symbol id of the innermost annotation on the kernel's stream, -1 for none. None, with a warning, if
+        the device side of annotations was not recorded.
     """
     chosen_ranks(t.job, [rank])
     require_annotations(t.job, Scope(), ("gpu",))
@@ -79,7 +72,18 @@ def gpu_user_annotation_breakdown(
     allowlist_patterns: list[str] | None = None,
     image_renderer: str | None = None,
 ) -> pd.DataFrame | None:
-    """As `TraceAnalysis.get_gpu_user_annotation_breakdown`; names become "others" as `hidden_by_hta` says."""
+    """How long do the user's annotations last, on the device or on the host?
+
+    Args:
+        use_gpu_annotation: the device's side (first to last kernel), else the host's.
+        duration_ratio, num_kernels: which annotations are named; the rest are `others` (see `hidden_by_hta`).
+        allowlist_patterns: names that contain one of these texts, or in which one of these regular
+            expressions is found, are always named.
+
+    Returns:
+        Per rank and annotation: name, sum (us), max (us), min (us), stddev, mean (us), rank. None, with a
+        warning, if there are none. Defined in `analysis.user_annotations`.
+    """
     frame = annotation_moments(job, side="gpu" if use_gpu_annotation else "cpu").assign(names=1)
     kept = np.array([_matches(name, allowlist_patterns or []) for name in frame["name"]], np.bool_)
     frame = with_others(frame, hidden_by_hta(frame, ["rank"], duration_ratio, num_kernels) & ~kept, ["rank"])

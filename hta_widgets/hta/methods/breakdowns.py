@@ -31,9 +31,12 @@ def _no_breakdown() -> pd.DataFrame:
 
 @or_else(_no_breakdown)
 def temporal_breakdown(job: Trace, visualize: bool = True) -> pd.DataFrame:
-    """Idle, compute and non-compute time of each rank in us and in % of its kernel time.
+    """Is each rank's device idle, computing, or busy with something else?
 
-    Ranks without device events are left out.
+    Returns:
+        One row per rank with device events: rank, idle_time(us), compute_time(us), non_compute_time(us),
+        kernel_time(us), and idle_time_pctg, compute_time_pctg, non_compute_time_pctg of kernel_time, the
+        span from the first device event to the last. Defined in `analysis.temporal_breakdown`.
     """
     frame = analysis.temporal_breakdown(job)
     # Added up in ns: the parts then add up to the kernel time as they do in the analysis.
@@ -72,7 +75,13 @@ def temporal_figure(shares: pd.DataFrame) -> go.Figure:
 
 
 def comm_comp_overlap(job: Trace, visualize: bool = True) -> pd.DataFrame:
-    """Share of each rank's communication in which it also computes, in %; NaN without communication."""
+    """How much of each rank's communication is hidden behind computation?
+
+    Returns:
+        One row per rank: rank int64, comp_comm_overlap_pctg float64 (% of communication time in which the
+        device also computes, two decimals; NaN without communication). Defined in
+        `analysis.comm_comp_overlap`.
+    """
     result = pd.DataFrame({"rank": np.array(job.ranks, np.int64)})
     try:
         frame = analysis.comm_comp_overlap(job)
@@ -103,7 +112,7 @@ def overlap_figure(ratios: pd.DataFrame) -> go.Figure:
 
 
 def profiler_steps(job: Trace) -> list[int]:
-    """The numbers of all ``ProfilerStep#N`` annotations of the host, ascending."""
+    """Numbers of the profiler steps on any rank, ascending; the last one only if it was included."""
     found: set[int] = set()
     for rank in job.ranks:
         rank_trace = job.rank(rank)

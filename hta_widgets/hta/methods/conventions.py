@@ -6,7 +6,8 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,14 +77,40 @@ def or_none(function: Callable[P, T | None]) -> Callable[P, T | None]:
 
 def of_trace(function: Callable[Concatenate[Trace, P], T]) -> Callable[Concatenate[HtaTrace, P], T]:
     """A method of HTA's classes, which takes HTA's trace as `t`, from a function of the job."""
+    method: Callable[Concatenate[HtaTrace, P], T] = _taking("t", lambda t: t.job, function)
+    return method
+
+
+class Door(Generic[P, T]):
+    """A method of `TraceAnalysis`: a function of HTA's trace, imported when it is first asked for.
+
+    The function's arguments and docstring are those of the method.
+    """
+
+    def __init__(self, function: Callable[[], Callable[Concatenate[HtaTrace, P], T]]) -> None:
+        self._function = function
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, analyzer: object, owner: type) -> Callable[P, T]:
+        method = _taking("self", lambda analyzer: analyzer.t, self._function())
+        method.__name__ = self._name
+        return method if analyzer is None else MethodType(method, analyzer)
+
+
+def _taking(name: str, given: Callable[[Any], Any], function: Callable[..., Any]) -> Any:
+    """The function with another first argument, called `name`, of which `given` makes its own."""
 
     @functools.wraps(function)
-    def method(t: HtaTrace, *args: P.args, **kwargs: P.kwargs) -> T:
-        return function(t.job, *args, **kwargs)
+    def method(first: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(given(first), *args, **kwargs)
 
-    job, *others = inspect.signature(function).parameters.values()
-    method.__signature__ = inspect.Signature([job.replace(name="t"), *others])  # type: ignore[attr-defined]
-    return method  # type: ignore[return-value]  # no function has a `t` of its own
+    signature = inspect.signature(function)
+    own, *others = signature.parameters.values()
+    parameters = [inspect.Parameter(name, own.kind), *others]
+    method.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return method
 
 
 def show(figures: Iterable[go.Figure], renderer: str | None = None) -> None:

@@ -31,10 +31,14 @@ def generate_trace_with_counters(
     ranks: Iterable[int] | None = None,
     output_suffix: str = _SUFFIX,
 ) -> None:
-    """Write a copy of each rank's trace beside it, with the series as counter tracks for a viewer.
+    """Write the ranks' traces with counter tracks for Perfetto beside the originals.
 
     `trace.json.gz` becomes `trace_with_counters.json.gz`, `trace.json` plain `trace_with_counters.json`.
     Events are copied byte for byte. For a rank without any of the series, no file is written.
+
+    Args:
+        time_series: `TimeSeriesTypes.QUEUE_LENGTH`, `.MEMCPY_BANDWIDTH` or both (None).
+        output_suffix: put between the name and its ending.
 
     Raises:
         FileExistsError: a file of that name exists and is not such an output; nothing is written.

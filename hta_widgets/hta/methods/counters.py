@@ -12,48 +12,37 @@ import pandas as pd
 from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
 from hta_widgets.analysis.idle.streams import interval_statistics
 from hta_widgets.analysis.launches.queue import queue_length
-from hta_widgets.hta.common.types import TimeSeriesTypes
+from hta_widgets.hta.common.constants import CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
 from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, or_else
-from hta_widgets.hta.methods.counter_events import generate_trace_with_counters
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-__all__ = [
-    "TimeSeriesTypes",
-    "generate_trace_with_counters",
-    "memory_bw_summary",
-    "memory_bw_time_series",
-    "queue_length_summary",
-    "queue_length_summary_from_time_series",
-    "queue_length_time_series",
-    "time_spent_blocked_on_full_queue",
-]
-
 
 _DESCRIPTION = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
 @or_else(dict[int, pd.DataFrame])
 def queue_length_time_series(job: Trace, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
-    """Per rank the queue length after each change: ts (us), pid, tid, stream, queue_length, by stream.
+    """How many launches wait in the queue of each stream, over time?
 
-    The index is the event that changed it: the launch call that entered, or the device event that left. Ranks
-    without launches are left out.
+    Returns:
+        {rank: frame}, one row per change: ts (us), pid, tid, stream, queue_length, by stream. The index is
+        the event that changed it: the launch call that entered, or the device event that left. Ranks without
+        launches are left out. Defined in `analysis.queue_length`.
     """
     points = queue_length(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
     return {rank: _queue_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
 def queue_length_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
-    """`queue_length_summary_from_time_series` of `queue_length_time_series`."""
+    """Statistics of the queue length per rank and stream, over its changes (as pandas' `describe`)."""
     return queue_length_summary_from_time_series(queue_length_time_series(job, ranks))
 
 
 def queue_length_summary_from_time_series(
     queue_length_dict: dict[int, pd.DataFrame],
 ) -> pd.DataFrame | None:
-    """Statistics over the points of each rank and stream, None without any.
+    """As `queue_length_summary`, of series already computed; None without any.
 
     Each point counts once, as in HTA; `analysis.queue_summary` weights lengths by time.
     """
@@ -61,9 +50,17 @@ def queue_length_summary_from_time_series(
 
 
 def time_spent_blocked_on_full_queue(
-    job: Trace, queue_length_dict: dict[int, pd.DataFrame], max_queue_length: int
+    job: Trace,
+    queue_length_dict: dict[int, pd.DataFrame],
+    max_queue_length: int = CUDA_MAX_LAUNCH_QUEUE_PER_STREAM,
 ) -> pd.DataFrame:
-    """How long each queue that reached `max_queue_length` was full: us, and share of the recording."""
+    """How long was the queue of each stream full?
+
+    Returns:
+        rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length (of the
+        rank's recording); streams that never reached `max_queue_length` are left out. Defined in
+        `analysis.blocked_on_full_queue`.
+    """
     rows = []
     for rank, points in queue_length_dict.items():
         first, last = _extent(job.rank(rank))
@@ -83,16 +80,19 @@ def time_spent_blocked_on_full_queue(
 
 @or_else(dict[int, pd.DataFrame])
 def memory_bw_time_series(job: Trace, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
-    """Per rank the bandwidth after each change: ts (us), pid, name, memory_bw_gbps by kind of copy and time.
+    """How fast is memory copied and set, over time?
 
-    Ranks without copies of known bandwidth are left out.
+    Returns:
+        {rank: frame}, one row per change: ts (us), pid, name (kind of copy), memory_bw_gbps (GB/s), by kind
+        and time. Ranks without copies of known bandwidth are left out. Defined in
+        `analysis.memory_bandwidth`.
     """
     points = memory_bandwidth(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
     return {rank: _bandwidth_frame(job, rank, rows) for rank, rows in _by_rank(points)}
 
 
 def memory_bw_summary(job: Trace, ranks: Iterable[int] | None = None) -> pd.DataFrame | None:
-    """Statistics over the points above 0 of each rank and kind of copy, each point once, as in HTA."""
+    """Statistics of the bandwidth per rank and kind of copy while above 0 (as pandas' `describe`)."""
     frames = memory_bw_time_series(job, ranks)
     positive = {rank: frame[frame["memory_bw_gbps"] > 0] for rank, frame in frames.items()}
     return _described(positive, "name", "memory_bw_gbps")

@@ -32,17 +32,27 @@ def _nothing() -> tuple[pd.DataFrame, pd.DataFrame | None]:
 @or_else(_nothing)
 def idle_time_breakdown(
     job: Trace,
-    ranks: Iterable[int] | None,
-    streams: Iterable[int] | None,
-    visualize: bool,
-    visualize_pctg: bool,
-    show_idle_interval_stats: bool,
-    consecutive_kernel_delay: float,
+    ranks: Iterable[int] | None = None,
+    streams: Iterable[int] | None = None,
+    visualize: bool = True,
+    visualize_pctg: bool = True,
+    show_idle_interval_stats: bool = False,
+    consecutive_kernel_delay: float = 30,
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Idle time in us per stream and category, and the statistics of its intervals.
+    """What does each stream wait for between its kernels?
 
-    Streams come in the order given, else in that of their first event in the file. As in HTA, streams of
-    several devices with one number share a row. `consecutive_kernel_delay` is in us.
+    Args:
+        streams: streams to look at, by default all.
+        visualize_pctg: draw shares instead of times.
+        show_idle_interval_stats: return statistics of the pauses too.
+        consecutive_kernel_delay: us; shorter pauses are `kernel_wait` unless the host was late.
+
+    Returns:
+        Per rank, stream and idle_category (host_wait, kernel_wait, other): rank, stream, idle_category,
+        idle_time (us), idle_time_ratio; and the statistics or None. Streams come in the order given, else in
+        that of their first event in the file; as in HTA, streams of several devices with one number share a
+        row. Defined in `analysis.stream_idle_breakdown`; `analysis.idle_breakdown` says why the device as a
+        whole is idle.
     """
     wanted = list(dict.fromkeys(int(stream) for stream in streams or ()))
     delay_ns = round(consecutive_kernel_delay * 1000)

@@ -41,7 +41,20 @@ def gpu_kernel_breakdown(
     include_memory_kernels: bool = True,
     image_renderer: str = "",
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """As `TraceAnalysis.get_gpu_kernel_breakdown`; `hidden_by_hta` says which names become "others"."""
+    """Which kinds of kernels, and which kernels, take the device's time?
+
+    Args:
+        duration_ratio, num_kernels: which kernels are named in the second frame; the rest are `others` (see
+            `hidden_by_hta`).
+        include_memory_kernels: copies and fills count too.
+        image_renderer: plotly renderer of the figures.
+
+    Returns:
+        Two frames. Of the time in which any kind runs, over all ranks: kernel_type (kinds that run at
+        once are joined with "overlapping"), sum (us), percentage. And per rank, kind and kernel: name,
+        sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank; statistics of single launches,
+        `others` included. Defined in `analysis.kernel_type_breakdown` and `analysis.kernel_breakdown`.
+    """
     types = _types(job, include_memory_kernels)
     frame = kernel_moments(job)
     frame["kernel_type"] = frame.pop("event_class").map(_HTA_TYPE)

@@ -44,10 +44,18 @@ def cuda_kernel_launch_stats(
     include_memory_events: bool = True,
     visualize: bool = True,
 ) -> dict[int, pd.DataFrame]:
-    """Per rank one row per launched device event, in the order of the calls in the file; times in us.
+    """How long do launches take, and how long until their kernels start?
 
-    All launch calls count, graph launches and those of AMD and of Triton too. `launch_delay` is 0 where the
-    event started before its call returned. Without `include_memory_events` copies and fills are left out.
+    Args:
+        runtime_cutoff: us; calls above it are drawn as outliers.
+        launch_delay_cutoff: us; delays above it are drawn as outliers.
+        include_memory_events: copies and fills count too.
+
+    Returns:
+        {rank: frame} with one row per launched device event, in the order of the calls in the file:
+        correlation, cpu_duration, gpu_duration, launch_delay (us from the end of the call to the start on the
+        device, at least 0). Launches of graphs, of AMD and of Triton count too. Defined in
+        `analysis.launch_stats`.
     """
     result = {}
     for rank in chosen_ranks(job, ranks):
@@ -65,11 +73,15 @@ def cuda_kernel_launch_stats(
 
 
 def aten_op_kernels_and_delay(
-    job: Trace, ranks: Iterable[int] | None, sort_by: Sequence[str] | None
+    job: Trace, ranks: Iterable[int] | None = None, sort_by: Sequence[str] | None = None
 ) -> dict[int, pd.DataFrame]:
-    """Per rank the kernel sequences of `aten::` operators, how often they occur and how late they start (us).
+    """Which kernels does each aten operator launch, and how long until they start?
 
-    Each result is of its own rank only. The table is always shown, as HTA does.
+    Returns:
+        {rank: frame} with aten_op_name, kernel_sequence (names parted by " -> "), occurrence_count,
+        avg_aten_op_launch_delay (us from the operator's start to its first launch), avg_runtime_delay (us
+        from that launch to the kernel), sorted by `sort_by` (default occurrence_count), descending. Each is
+        also shown as a table, as HTA does. Defined in `analysis.op_kernels`.
     """
     by = [sort_by] if isinstance(sort_by, str) else list(sort_by or ["occurrence_count"])
     result = {}

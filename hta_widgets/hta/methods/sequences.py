@@ -36,11 +36,24 @@ def frequent_cuda_kernel_sequences(
     visualize: bool = False,
     compress_other_kernels: bool = True,
 ) -> pd.DataFrame:
-    """As `TraceAnalysis.get_frequent_cuda_kernel_sequences`; `write_overlay` says how the copy is marked.
+    """Which sequences of kernels does an operator launch, and how often?
 
-    Calls count at the smallest depth at which the name occurs: this is how HTA avoids counting operators
-    inside operators twice. It misses calls that are deeper elsewhere; `analysis.kernel_sequences` counts
-    them.
+    Writes `overlaid_<trace file>` into `output_dir`: the trace with the sequences marked. Calls count at the
+    smallest depth at which the name occurs: this is how HTA avoids counting operators inside operators twice.
+    It misses calls that are deeper elsewhere; `analysis.kernel_sequences` counts them.
+
+    Args:
+        operator_name: part of the name of the operators looked at.
+        output_dir: an existing folder.
+        min_pattern_len: operators that launch fewer kernels are left out.
+        top_k: how many sequences to mark and to draw.
+        compress_other_kernels: leave the arguments of all other events out of the file, and number their
+            names.
+
+    Returns:
+        pattern (operator and kernels, parted by "|"), count, GPU kernel duration (us), CPU op duration
+        (us); the most frequent first. Empty, with a warning, if there is none, no operator name or no
+        folder to write into. Defined in `analysis.kernel_sequences`.
 
     Raises:
         ValueError: the job has no such rank.

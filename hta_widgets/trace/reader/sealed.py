@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from isal import isal_zlib
 
+from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.whole_files import private_folder, replacing
 
 BLOCK: Final = 1 << 20
@@ -87,6 +88,17 @@ def sealed(file: Path, *, durable: bool = False) -> Iterator[Sealing]:
         sealing = Sealing(sink)
         yield sealing
         sealing.seal()
+
+
+def keep(file: Path, content: Any, part: float, trim_every: int = 1) -> None:
+    """Seal a small file in a folder that may take a part of the cache's budget.
+
+    That it cannot be written is no error.
+    """
+    with suppress(OSError):
+        with sealed(file) as sealing:
+            sealing.write(content)
+        trim_at_times(file.parent, part, trim_every)
 
 
 def read_sealed(path: Path) -> pa.Buffer:

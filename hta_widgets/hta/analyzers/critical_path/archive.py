@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
@@ -12,9 +11,7 @@ import numpy as np
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
 from hta_widgets.hta.analyzers.critical_path.model import NO_EVENT, TYPES, Edges, Nodes
-
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.common.trace import Trace
 
 _TRACE, _GRAPH, _DATA = "trace_data.csv", "cp_graph.json", "cp_data.json"
 

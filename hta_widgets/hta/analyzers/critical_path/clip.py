@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hta_widgets.analysis.critical_path.path import annotation_rows
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-from hta_widgets.trace.waits import (
-    CONTEXT_SYNC,
-    EVENT_SYNC,
-    STREAM_WAIT,
-    named_rows,
-    sync_links,
-)
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.waits import CONTEXT_SYNC, EVENT_SYNC, STREAM_WAIT, named_rows, sync_links
 
 
 @dataclass(frozen=True)

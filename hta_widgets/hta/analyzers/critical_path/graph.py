@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from hta_widgets.hta.analyzers.critical_path.model import (
     Edges,
     Nodes,
 )
+from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods.names import shorten_name
 from hta_widgets.hta.utils.utils import is_comm_kernel
 from hta_widgets.trace.classify import EventClass
@@ -36,8 +37,6 @@ except ModuleNotFoundError as error:
         name="networkx",
     ) from error
 
-if TYPE_CHECKING:
-    from hta_widgets.hta.common.trace import Trace
 
 logger = logging.getLogger(__name__)
 

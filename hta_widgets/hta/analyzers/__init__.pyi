@@ -1,0 +1,2 @@
+from hta_widgets.hta.analyzers import cupti_counter_analysis as cupti_counter_analysis
+from hta_widgets.hta.analyzers import straggler_analysis as straggler_analysis
