@@ -98,6 +98,19 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
   expect(model.get("ranks")).toEqual([1]);
 });
 
+it("draws nothing where there is nothing to draw, or no chart that it knows", async () => {
+  for (const empty of [
+    { ...bars, marks: wire({ value: [] }) },
+    { ...bars, chart: {} },
+    { ...bars, chart: { type: "?" } },
+  ]) {
+    const { el } = await show(empty);
+    await drawn();
+    expect(el.textContent).toContain(panel.sentence);
+    expect(el.querySelector("svg.hta-bars")).toBeNull();
+  }
+});
+
 it("draws a bar per label and chooses its events by a click", async () => {
   const { el, model } = await show(bars);
   expect(labels(el)).toEqual(["gemm<b>: 4.00 ms. Choose its events.", "copy: 1.00 ms. Choose its events."]);

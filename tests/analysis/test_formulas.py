@@ -171,6 +171,7 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::_fused_sgd_", [[(12,)], [(12,)], [(12,)]], None, (None, 2 * 5 * 12, True)),
     # Quantisation.
     ("fbgemm::FloatToHFP8Quantized", [(100,), NO], None, (None, 200 + 100, True)),
+    ("fbgemm::HFP8QuantizedToFloat", [(100,), (7,)], None, (None, 200 + 4 * 100, True)),
     ("triton_poi_fused_add_0", [(4, 8), (4, 8), (8,), NO], None, (None, 2 * 72, False)),
     ("triton_red_fused_mean_1", [(4, 8), (4,)], None, (None, 2 * 36, False)),
     # factors with sides joined ([2, 3, 8] for [6, 8]) and transposed ([5, 8]), behind a bias, before a result
