@@ -67,6 +67,14 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
      (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
     ("aten::miopen_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
      {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    ("aten::mkldnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
+     {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    # One filter for each of 3 channels.
+    ("aten::miopen_depthwise_convolution", [(2, 3, 7, 7), (3, 1, 3, 3), NO, NO, NO, NO],
+     {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "3"}, (2 * 2 * 3 * 16 * 9, 2 * (294 + 27 + 96), True)),
+    ("aten::_conv_depthwise2d", [(2, 3, 7, 7), (3, 1, 3, 3), NO, (3,), NO, NO, NO],
+     {2: "[3, 3]", 4: "[2, 2]", 5: "[1, 1]", 6: "[1, 1]"},
+     (2 * 2 * 3 * 16 * 9, 2 * (294 + 27 + 3 + 96), True)),
     # Transposed: 3 x 3 with stride 2 and kernel 3 becomes 7 x 7; each input position meets each weight.
     ("aten::convolution", [(1, 4, 3, 3), (4, 5, 3, 3), NO, NO, NO, NO, NO, NO, NO],
      {3: "[2, 2]", 4: "[0, 0]", 5: "[1, 1]", 6: "True", 7: "[0, 0]", 8: "1"},
