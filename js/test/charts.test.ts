@@ -303,10 +303,12 @@ it("selects rank and iteration by a cell", async () => {
 it("selects both ranks of a pair, or the one that waits if whom for is not known", async () => {
   const { el, model } = await show({
     ...panel,
+    ranks: [1, 2], // one of them
     kind: "rank_waits",
     chart: { type: "heat", x: "awaited", y: "rank", value: "wait_ns", time_class: "communication" },
     marks: wire({ x: [-1, 0], y: [1, 1], value: [1e6, 2e6] }),
   });
+  expect(rows(el).map((row) => row.getAttribute("aria-pressed"))).toEqual(["false", "false"]);
   expect(labels(el).slice(0, 2)).toEqual([
     "rank 1, awaited unknown: 1.00 ms. Select both.",
     "rank 1, awaited 0: 2.00 ms. Select both.",
