@@ -98,6 +98,19 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
   expect(model.get("ranks")).toEqual([1]);
 });
 
+it("draws nothing where there is nothing to draw, or no chart that it knows", async () => {
+  for (const empty of [
+    { ...bars, marks: wire({ value: [] }) },
+    { ...bars, chart: {} },
+    { ...bars, chart: { type: "?" } },
+  ]) {
+    const { el } = await show(empty);
+    await drawn();
+    expect(el.textContent).toContain(panel.sentence);
+    expect(el.querySelector("svg.hta-bars")).toBeNull();
+  }
+});
+
 it("draws a bar per label and chooses its events by a click", async () => {
   const { el, model } = await show(bars);
   expect(labels(el)).toEqual(["gemm<b>: 4.00 ms. Choose its events.", "copy: 1.00 ms. Choose its events."]);
@@ -290,10 +303,12 @@ it("selects rank and iteration by a cell", async () => {
 it("selects both ranks of a pair, or the one that waits if whom for is not known", async () => {
   const { el, model } = await show({
     ...panel,
+    ranks: [1, 2], // one of them
     kind: "rank_waits",
     chart: { type: "heat", x: "awaited", y: "rank", value: "wait_ns", time_class: "communication" },
     marks: wire({ x: [-1, 0], y: [1, 1], value: [1e6, 2e6] }),
   });
+  expect(rows(el).map((row) => row.getAttribute("aria-pressed"))).toEqual(["false", "false"]);
   expect(labels(el).slice(0, 2)).toEqual([
     "rank 1, awaited unknown: 1.00 ms. Select both.",
     "rank 1, awaited 0: 2.00 ms. Select both.",

@@ -277,6 +277,13 @@ it("says what is known, and shows each rank with its numbers and its role", asyn
   ]);
 });
 
+it("has room beside the ranks for the names of their lines", async () => {
+  const { el } = await show(44, {}, (() => [0, 0, NONE]) as never);
+  const field = el.querySelector<HTMLElement>(".hta-job-field");
+  // three lines of cells 40 px wide beside 56 px for "stage 0" in 900 px; without the name it were two
+  expect(field?.style.getPropertyValue("--hta-job-columns")).toBe("15");
+});
+
 it("tells all that is measured of the rank that is pointed at", async () => {
   const { el } = await show(4);
   const told = () => el.querySelector(".hta-job-told")?.textContent ?? "";

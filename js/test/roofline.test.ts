@@ -238,7 +238,10 @@ const fill = async (el: Element, label: string, value: string) => {
 
 it("takes peaks that a device can have, and refuses others where they are typed", async () => {
   const { el, model } = await show(panel);
+  const source = () => el.querySelector(".hta-peaks summary .hta-muted")?.textContent;
+  expect(source()).toBe(device.source);
   await fill(el, "Peak of 16-bit tensor, TFLOP/s", "900");
+  expect(source()).toBe(`entered by hand, else ${device.source}`);
   expect(el.textContent).not.toContain("its name was not recorded");
   expect(model.get("peaks")).toEqual({ X1: { tflops: { tensor_16bit: 900 } } });
   for (const wrong of ["fast", "-1", "0", "1e10", "950", "NaN", "0x10"]) {

@@ -278,6 +278,32 @@ it("keeps the bar short, and tells in a fold what cannot answer and why", async 
   expect(fold?.querySelector("dd")?.textContent).toBe("The trace has no <b>c</b>. Record it.");
 });
 
+it.each([
+  ["job", "overview h e what_if events launcher"],
+  ["overview", "overview h e job what_if events launcher"],
+])(
+  "always offers findings, a change and events, and the job if it can answer (not: %s)",
+  async (kind, kinds) => {
+    const always = ["overview", "job", "what_if", "events"].map((one) => entry(one, "Time"));
+    const { el } = await show(
+      {
+        ...EXPLORER,
+        available_panels: [...MANY, ...always],
+        relevant: ["h"],
+        lacking: { [kind]: "Not recorded." },
+        panels: ["e"],
+        parts: [["panel", "anywidget:e", "e"]],
+      },
+      {
+        "anywidget:e": new FrozenModel({ _view: "iterations", status: "idle", message: "", iterations: [] }),
+      },
+    );
+    await drawn();
+    const buttons = [...el.querySelectorAll<HTMLElement>(".hta-panel-bar button")];
+    expect(buttons.map((button) => button.dataset.kind).join(" ")).toBe(kinds);
+  },
+);
+
 it("goes by the launcher to a panel, a rank, a name and a command, by keys alone", async () => {
   const { el, model } = await show({
     ...EXPLORER,

@@ -67,6 +67,14 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
      (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
     ("aten::miopen_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
      {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    ("aten::mkldnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
+     {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    # One filter for each of 3 channels.
+    ("aten::miopen_depthwise_convolution", [(2, 3, 7, 7), (3, 1, 3, 3), NO, NO, NO, NO],
+     {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "3"}, (2 * 2 * 3 * 16 * 9, 2 * (294 + 27 + 96), True)),
+    ("aten::_conv_depthwise2d", [(2, 3, 7, 7), (3, 1, 3, 3), NO, (3,), NO, NO, NO],
+     {2: "[3, 3]", 4: "[2, 2]", 5: "[1, 1]", 6: "[1, 1]"},
+     (2 * 2 * 3 * 16 * 9, 2 * (294 + 27 + 3 + 96), True)),
     # Transposed: 3 x 3 with stride 2 and kernel 3 becomes 7 x 7; each input position meets each weight.
     ("aten::convolution", [(1, 4, 3, 3), (4, 5, 3, 3), NO, NO, NO, NO, NO, NO, NO],
      {3: "[2, 2]", 4: "[0, 0]", 5: "[1, 1]", 6: "True", 7: "[0, 0]", 8: "1"},
@@ -171,6 +179,7 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::_fused_sgd_", [[(12,)], [(12,)], [(12,)]], None, (None, 2 * 5 * 12, True)),
     # Quantisation.
     ("fbgemm::FloatToHFP8Quantized", [(100,), NO], None, (None, 200 + 100, True)),
+    ("fbgemm::HFP8QuantizedToFloat", [(100,), (7,)], None, (None, 200 + 4 * 100, True)),
     ("triton_poi_fused_add_0", [(4, 8), (4, 8), (8,), NO], None, (None, 2 * 72, False)),
     ("triton_red_fused_mean_1", [(4, 8), (4,)], None, (None, 2 * 36, False)),
     # factors with sides joined ([2, 3, 8] for [6, 8]) and transposed ([5, 8]), behind a bias, before a result

@@ -33,6 +33,12 @@ def test_parts_of_real_names() -> None:
     assert {name: said(name) for name in NAMES} == NAMES
 
 
+def test_the_sum_of_a_product_that_was_split_is_a_reduction() -> None:
+    template = "cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128> >"
+    found = kernel_class(f"void cutlass::Kernel<{template} >({template}::Params)")
+    assert found == KernelClass("CUTLASS 2", "reduction", split_k=True)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

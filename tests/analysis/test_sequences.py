@@ -144,3 +144,11 @@ def test_topmost_finds_every_call():
 
 def test_a_kernel_is_no_operator(trace):
     assert kernel_sequences(trace, None, "gemm", 1).empty
+
+
+def test_calls_of_several_ranks_are_numbered_through(tmp_path):
+    for rank in (0, 1):
+        write(tmp_path / f"rank{rank}.json", EVENTS, distributedInfo={"rank": rank, "world_size": 2})
+    frame = sequence_instances(Trace.open(tmp_path), None, "aten::linear", 1)
+    assert frame["rank"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert frame.index.tolist() == [*range(6)]

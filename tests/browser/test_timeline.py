@@ -197,6 +197,7 @@ def test_matches_are_listed_and_gone_to(lab: Lab, opened: Opened, mode: str) -> 
     # the view has come near enough to read it
     lab.expect_kernel(
         f"bool(timeline.view[0] < {longest}['start_ns'] and "
+        f"timeline.view[1] > {longest}['start_ns'] + {longest}['dur_ns'] and "
         f"timeline.view[1] - timeline.view[0] < 8 * {longest}['dur_ns'])",
         True,
     )

@@ -250,6 +250,7 @@ class TestOld:
     def test_a_filter_chooses_events(self):
         graph = old.CallStackGraph(frame(), CallStackIdentity(), lambda df: df[df["index"].ne(1)])
         assert graph.get_parent(2) == 0
+        assert graph.get_parent(77) == old.NON_EXISTENT_NODE_INDEX
 
     def test_a_stream_has_no_stack(self):
         graph = old.CallStackGraph(frame().assign(stream=7), CallStackIdentity(0, 0, 7))

@@ -422,6 +422,16 @@ def test_without_launches_the_answer_is_none_with_the_reason():
         CriticalPathAnalysis.critical_path_analysis(t, 99, "", None)
 
 
+def test_the_first_event_of_a_file_may_be_the_only_launch(tmp_path):
+    t = made(
+        tmp_path,
+        call("cudaLaunchKernel", 0, 20_000, correlation=1),
+        step(100_000, start=10_000),
+        kernel("a", 25_000, 5_000, correlation=1),
+    )
+    assert CriticalPathAnalysis.critical_path_analysis(t, 0, "ProfilerStep", 0) is not None
+
+
 def test_missing_sync_events_are_reported(tmp_path):
     t = made(
         tmp_path,

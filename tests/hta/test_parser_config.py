@@ -120,6 +120,13 @@ def test_versions():
         YamlVersion.from_string("1.2")
 
 
+def test_a_spec_is_equal_to_the_same_of_another_version_alone():
+    spec = AttributeSpec("mine", "My Arg", ValueType.Int, -1)
+    newer = spec._replace(min_supported_version=YamlVersion(2, 0, 0))
+    assert spec == newer and not spec != newer and len({spec, newer}) == 1  # noqa: SIM202 - both operators
+    assert spec != spec._replace(default_value=0) and spec != tuple(spec)
+
+
 def test_arguments_that_only_the_file_has(tmp_path):
     args = {"My Arg": 3, "list": [1, {"a": None}], "text": "x", "half": 0.5}
     specs = [

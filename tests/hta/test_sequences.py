@@ -83,6 +83,12 @@ def test_top_k_limits_the_overlay_not_the_table(job, tmp_path):
     assert {text for pattern in patterns for text in pattern} == {"aten::linear|gemm|bias|add"}
 
 
+@pytest.mark.parametrize("top_k", [0, -1])
+def test_none_is_marked_if_none_is_asked_for(job, tmp_path, top_k):
+    assert len(frequent_cuda_kernel_sequences(job, "aten::", str(tmp_path), 1, top_k=top_k)) == 2
+    assert not any("Patterns" in event.get("args", {}) for event in overlaid(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("operator", "folder", "length", "why"),
     [

@@ -107,6 +107,14 @@ def test_a_waterfall_is_drawn_to_scale() -> None:
     assert "too small to draw: tiny +1 ns" in shown
 
 
+def test_rows_of_bars_lie_below_each_other() -> None:
+    bars = [Bar(name, [("part", "idle", 1.0), ("rest", "compute", 2.0)], "") for name in "ab"]
+    root = ElementTree.fromstring(Picture("", [], "", None, [PanelPicture("", "", bars)], "").to_svg())
+    drawn = [rect.attrib for rect in root.iter() if rect.tag.endswith("rect") and "x" in rect.attrib]
+    rows = [(float(bar["y"]), float(bar["y"]) + float(bar["height"])) for bar in drawn[-4:]]
+    assert rows[0] == rows[1] and rows[2] == rows[3] and rows[1][1] < rows[2][0]
+
+
 def test_picture_of_an_explorer(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, selection={"ranks": [1], "query": " nccl "}, panels=["temporal_breakdown"])
     picture = explorer.snapshot()

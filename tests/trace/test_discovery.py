@@ -63,6 +63,13 @@ def test_files_own_rank_wins_over_name_and_order(tmp_path):
     assert opened(tmp_path).ranks == [0, 2, 4, 6]
 
 
+@pytest.mark.parametrize(("stated", "rank"), [(2**31 - 1, 2**31 - 1), (2**31, 0)])
+def test_a_rank_has_at_most_31_bits(tmp_path, stated, rank):
+    exchange = {**kernel("ncclDevKernel_AllReduce", 4, 1), "args": {"Rank": stated}}
+    write(tmp_path / "x.json", [*EVENTS, exchange])
+    assert opened(tmp_path).ranks == [rank]
+
+
 def test_two_files_without_rank_make_two_ranks(tmp_path):
     write(tmp_path / "a.json", EVENTS)
     write(tmp_path / "b.json", EVENTS)

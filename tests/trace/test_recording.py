@@ -78,6 +78,14 @@ def test_launches_that_run_are_not_captured(tmp_path: Path) -> None:
     assert (recording.kind, recording.unanswered, recording.lacks_device_work) == ("unknown", 0, False)
 
 
+@pytest.mark.parametrize(("launches", "lost"), [(1, 0), (2, 2)])
+def test_work_without_a_launch_may_be_that_of_a_launch_without_work(
+    launches: int, lost: int, tmp_path: Path
+) -> None:
+    events = [call(LAUNCH, 10 * at, at + 1) for at in range(launches)]
+    assert len(rank_of(tmp_path, [*events, kernel("k", 50, 5)]).losses.lost) == lost
+
+
 @pytest.mark.parametrize(
     ("numbers", "filtered", "kept"),
     [

@@ -183,6 +183,23 @@ def test_counters_of_tracks_and_devices() -> None:
     assert pids == ["10", "10", "GPU 2 Counters"]
 
 
+def test_work_of_a_device_lies_on_the_stream_that_it_states_or_else_on_its_queue() -> None:
+    queues = {101: "Queue 4", 102: "compute"}
+    interned = b"".join(data(24, number(1, iid) + data(2, name)) for iid, name in queues.items())
+    stream = data(6, data(1, "stream id") + data(2, "7"))
+
+    def work(time: int, queue: int, *stated: bytes) -> bytes:
+        inner = number(2, 5) + number(11, 0) + number(13, queue) + b"".join(stated)
+        return packet(number(8, time), number(10, 1), data(53, inner))
+
+    table = read(
+        packet(number(10, 1), number(13, 1), data(12, interned)),
+        work(1, 101, stream), work(2, 102, stream), work(3, 101), work(4, 102),
+    )  # fmt: skip
+    assert table.ints("start_ns").tolist() == [1, 2, 3, 4]
+    assert [table.dictionary("tid")[code] for code in table.codes("tid")] == ["7", "7", "4", "compute"]
+
+
 def test_clocks_are_tied_to_each_other() -> None:
     def clock(number_of_clock: int, time: int, *more: bytes) -> bytes:
         return data(1, number(1, number_of_clock) + number(2, time) + b"".join(more))

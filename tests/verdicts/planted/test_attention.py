@@ -161,6 +161,12 @@ def test_the_host_is_left_with_one_operator_of_each_pass(tmp_path: Path) -> None
     assert found.length == want.length > 0
 
 
+@pytest.mark.parametrize("dimension", [-1, 2])
+def test_the_last_dimension_has_two_numbers(tmp_path: Path, dimension: int) -> None:
+    stated = {"Concrete Inputs": ["", str(dimension), "False"]}
+    assert told(tmp_path, steps(lambda program: attends(program, **stated))()) is not None
+
+
 def routes(program: Program) -> None:
     """Shares of experts: the next product is of something else."""
     attends(program, (1, 4096, 64), (1, 4096, 4096))
