@@ -389,6 +389,15 @@ def test_replays_of_a_graph_do_not_run_at_once() -> None:
     assert 0 < sum(part.ns for part in said.parts if part.form in SAVINGS) <= 200_000
 
 
+@pytest.mark.parametrize(
+    ("name", "computing"), [("g03_python_gc", 200_000), ("c01_stream_sync_row", 800_000)]
+)
+def test_what_remains_computes_no_more_than_was_recorded(name: str, computing: int) -> None:
+    """A replay ends with the last kernel; that the GPU is idle after it, too, is a part of the step."""
+    said = story(Trace.open(shared_input(f"cases/{name}"), cache=False))
+    assert sum(part.ns for part in said.parts if part.lost_as == "compute") == computing
+
+
 def test_a_device_is_called_what_it_is() -> None:
     trace = Trace.open(shared_input("recordings/mlu370"), cache=False)
     said = story(trace, None, overview(trace))
