@@ -2,9 +2,9 @@
 
 A number has three significant digits, but never fewer than all digits before the decimal point, and at most
 six decimals; halves round away from zero. A value that would round to 1000 of its unit (1024 for bytes) is
-given in the next larger one. What cannot be divided (ns, bytes, FLOP, things counted) has all its digits
-where it is whole and in its own unit. Zero has no sign and no decimals; below zero stands a minus sign, no
-hyphen; for no value there is a dash.
+given in the next larger one. Of a share below 0.01 % there is only that. What cannot be divided (ns, bytes,
+FLOP, things counted) has all its digits where it is whole and in its own unit. Zero has no sign and no
+decimals; below zero stands a minus sign, no hyphen; for no value there is a dash.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 _ABSENT: Final = "–"
 _DECIMALS: Final = 6
+_LEAST_PCT: Final = 0.01
 _DIGITS: Final = Context(prec=3, rounding=ROUND_HALF_UP)
 _ALL_DIGITS: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 
@@ -117,8 +118,8 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
 
 
 def signed(value: float, text: str) -> str:
-    """The text of a value that is a change: with a plus sign if the value is above zero."""
-    return f"+{text}" if value > 0 else text
+    """The text of a value that is a change: with a plus sign if the value is above zero, and known."""
+    return f"+{text}" if value > 0 and not text.startswith("<") else text
 
 
 def with_minus(number: str) -> str:
@@ -184,6 +185,8 @@ def brief(name: str, length: int = 60) -> str:
 
 
 def _in_unit(value: float, quantity: str, unit: Unit) -> str:
+    if quantity == "pct" and 0 < abs(value) < _LEAST_PCT:
+        return f"< {_LEAST_PCT}" if value > 0 else with_minus(f"> -{_LEAST_PCT}")
     if unit.scale == 1 and quantity not in _DIVISIBLE and math.isfinite(value) and value == int(value):
         return with_minus(f"{int(value):,}")
     return significant(value / unit.scale)

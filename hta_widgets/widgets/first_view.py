@@ -9,7 +9,7 @@ from hta_widgets.trace.rank_trace import RankTrace
 
 _SMALL = 0.5  # of the recording: iterations that take more of it are in sight beside the rest
 _MOST = 0.5  # of the work
-_MARGIN = 0.05  # on each side, as a share of their length
+_MARGIN = 0.05  # on each side, as a share of their length, where so much is recorded
 
 
 def first_view(trace: Trace) -> tuple[int, int] | None:
@@ -25,8 +25,10 @@ def first_view(trace: Trace) -> tuple[int, int] | None:
     if end - start >= _SMALL * trace.summary["duration_ns"]:
         return None
     inside, recorded = np.sum(trace.each(_work, start, end), axis=0)
-    room = round(_MARGIN * (end - start))
-    return (start - room, end + room) if inside >= _MOST * recorded else None
+    if inside < _MOST * recorded:
+        return None
+    room, (first, last) = round(_MARGIN * (end - start)), trace.extent_ns
+    return max(start - room, first), min(end + room, last)
 
 
 def _work(rank_trace: RankTrace, start: int, end: int) -> tuple[int, int]:

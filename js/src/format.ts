@@ -70,9 +70,9 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** The text of a value that is a change: with a plus sign if the value is above zero. */
+/** The text of a value that is a change: with a plus sign if the value is above zero, and known. */
 export function signed(value: number, text: string): string {
-  return value > 0 ? `+${text}` : text;
+  return value > 0 && text[0] !== "<" ? `+${text}` : text;
 }
 
 /** The unit in which values are stored. */
@@ -94,9 +94,9 @@ export function unitFor(quantity: Quantity, values: Iterable<number>): Unit {
   return best;
 }
 
-/** The unit of time in which the largest of the values reads best. */
-export function timeUnit(values: Iterable<number>): Unit {
-  return unitFor("ns", values);
+/** The unit in which a time reads best. */
+export function timeUnit(ns: number): Unit {
+  return unitFor("ns", [ns]);
 }
 
 /** A value with its unit: by default the one in which it reads best. */
@@ -164,8 +164,8 @@ export function columnFormat(name: string, values: Iterable<number>): ColumnForm
 
 /** What cannot be divided has all its digits where it is whole and in its own unit. */
 function inUnit(value: number, quantity: Quantity, unit: Unit): string {
-  const divisible = ["gbps", "gb_s", "tflops_s", "flops_per_byte", "pct"].includes(quantity);
-  return unit.scale === 1 && !divisible && Number.isInteger(value)
+  if (quantity === "pct" && value && Math.abs(value) < 0.01) return value > 0 ? "< 0.01" : "> −0.01";
+  return unit.scale === 1 && ["ns", "bytes", "flops", ""].includes(quantity) && Number.isInteger(value)
     ? ALL_DIGITS.format(value + 0) // not -0
     : significant(value / unit.scale);
 }

@@ -133,7 +133,11 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
     late, loader = story(examples.load("ddp_4ranks")).advice
     assert late.why[0] == "Rank 2 computes longer (1.75 ms per step) than the others."
     assert not any("of all waiting" in text for text in late.what + late.why)  # all of it: no news
-    assert any(text.startswith("Rank 2 costs ") for text in late.what[1:])
+    assert any(text.startswith("Rank 2 holds the others up: ") for text in late.why)
+    more = (
+        r"Rank 2 spends 9\.3\d % of step time \([\d.]+ ms per step\) more than the others on the same kernels"
+    )
+    assert any(re.match(more, text) for text in late.what + late.why)
     assert any(text.startswith("The longest gap is ") or " in one gap" in text for text in loader.what[1:])
     assert not any("longest gap" in text for text in loader.why)
 
@@ -383,6 +387,15 @@ def test_replays_of_a_graph_do_not_run_at_once() -> None:
     """Nodes on 20 streams, each behind the one before, work 800 \u00b5s of each step of 1 ms."""
     said = story(Trace.open(shared_input("cases/c07_graph_many_streams"), cache=False))
     assert 0 < sum(part.ns for part in said.parts if part.form in SAVINGS) <= 200_000
+
+
+@pytest.mark.parametrize(
+    ("name", "computing"), [("g03_python_gc", 200_000), ("c01_stream_sync_row", 800_000)]
+)
+def test_what_remains_computes_no_more_than_was_recorded(name: str, computing: int) -> None:
+    """A replay ends with the last kernel; that the GPU is idle after it, too, is a part of the step."""
+    said = story(Trace.open(shared_input(f"cases/{name}"), cache=False))
+    assert sum(part.ns for part in said.parts if part.lost_as == "compute") == computing
 
 
 def test_a_device_is_called_what_it_is() -> None:

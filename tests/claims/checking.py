@@ -14,7 +14,9 @@ import pandas as pd
 
 import tests.claims.measures  # noqa: F401 - registers them
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace import Scope, Trace
+from tests.claims.first_screen import faults_of_screen
 from tests.claims.job import Job
 from tests.claims.registry import MEASURES, Stated
 
@@ -44,7 +46,10 @@ class Fault:
 def check_job(path: Path | str | Trace, scope: Scope | None = None) -> list[Fault]:
     """All faults of what is said of a recording."""
     trace = path if isinstance(path, Trace) else Trace.open(path)
-    return list(faults_of(trace, overview(trace, scope), scope))
+    frame, job = overview(trace, scope), Job(trace, scope)
+    told = story(trace, scope, frame)
+    of_screen = (Fault("first screen", "", what) for what in faults_of_screen(job, frame, told))
+    return [*faults_of(trace, frame, scope, job), *of_screen]
 
 
 def faults_of(

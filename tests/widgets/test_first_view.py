@@ -37,6 +37,14 @@ def test_few_steps_of_a_long_recording_fill_the_view(device: bool, tmp_path: Pat
     assert (start, end) == (60 * STEP - STEP // 5, 64 * STEP + STEP // 5)
 
 
+@pytest.mark.parametrize("begin", [0, 60])
+def test_it_stays_within_the_recording(begin: int, tmp_path: Path) -> None:
+    """Of steps at its start, and at its end."""
+    beside = event("overhead", "PyTorch Profiler (0)", 0 if begin else 4 * STEP, 60 * STEP)
+    wanted = (60 * STEP - STEP // 5, 64 * STEP) if begin else (0, 4 * STEP + STEP // 5)
+    assert first_view(job(tmp_path, [beside, *steps(begin * STEP)])) == wanted
+
+
 def test_steps_that_are_most_of_the_recording_leave_the_view_as_it_is(tmp_path: Path) -> None:
     assert first_view(job(tmp_path, [profiler(8 * STEP), *steps(3 * STEP)])) is None
     assert first_view(examples.load("ddp_4ranks")) is None

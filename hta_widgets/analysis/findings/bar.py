@@ -140,6 +140,10 @@ def bar(
         remain = whole.ns - (until[-1] if until else 0)
         if found.left:
             left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
+            # the replay ends with the last work: in few steps, the idle time after it is a part to be seen
+            more = max(left["compute"] - whole.split["compute"], 0)
+            left["compute"] -= more
+            left["idle"] += more
     for at in saves:  # what is not replayed with the others saves no more than what is left of its class
         if found is None or at not in together:
             part = _saving(rows[at], at, round(whole.ns * float(rows[at]["saving_pct"]) / 100))

@@ -147,8 +147,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     name = Claim("slowest_kernel", one.name, "name", ranks=ranks, shown=short_kernel_name(one.name))
     ratio = Claim("times_as_long", one.ratio, "x", ranks=ranks, about={"name": one.name})
     text = say(
-        "{who} loses {lost}. It runs the same kernels, with equal launches and as often, slower than the "
-        "others. Kernel {name} takes {ratio} times as long.",
+        "{who} spends {lost} more than the others on the same kernels, launched as often. "
+        "Kernel {name} takes {ratio} times as long.",
         who=Claim("rank_with_slowest_kernels", ranks, "ranks", shown=at_start([one.rank])),
         lost=inputs.time_lost("slower_kernels", share, one.slower_ns, ranks),
         name=name,

@@ -72,20 +72,18 @@ class ReplayedJob:
         return inputs.of_time("job_saving", self.saving_pct)
 
     def sentence(self, inputs: Inputs) -> Text:
-        """What repairing the late ranks wins; nothing where the replay does not name them."""
-        share = self.share(inputs)
+        """Why the late ranks are slow; nothing where the replay does not name them."""
         if self.kind == "none":
+            share = self.share(inputs)
             return say(" Without slow ranks, a step would take hardly less ({share}).", share=share)
         if not self.ranks:
             return NOTHING_SAID
         who = ranks_in_words(self.ranks)
-        judged_ns = float(inputs.temporal["window_ns"].mean())  # of which all of the overview is a share
         return say(
-            " {who} cost{s} {lost}. {evidence}.",
+            " {who} hold{s} the others up: {evidence}.",
             who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=capitalised(who)),
             s="s" * (len(self.ranks) == 1),
-            lost=inputs.time_lost("job_saving", self.saving_pct, judged_ns * self.saving_pct / 100),
-            evidence=Claim("job_evidence", self.evidence, "name", shown=capitalised(self.evidence)),
+            evidence=Claim("job_evidence", self.evidence, "name", shown=self.evidence),
         )
 
 

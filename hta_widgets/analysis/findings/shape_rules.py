@@ -40,8 +40,8 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
     return found.finding(
         inputs,
         say(
-            "Matrix products of unaligned sizes cost {lost}: their kernels load less than 16 bytes at once. "
-            "They take {taken}.{by} The longest is {product}: {sizes} {are} no multiple of {multiple}. "
+            "Matrix products of unaligned sizes cost {lost}. Their kernels load less than 16 bytes at once "
+            "and take {taken}.{by} The longest is {product}: {sizes} {are} no multiple of {multiple}. "
             "Padded, they would take {left}: at half the peak of this device ({device}), or as near to it as "
             "aligned products come here.",
             **found.parts(inputs, "unaligned products"),

@@ -27,7 +27,7 @@ RANK: Final = "{rank}"
 # Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
 _HOW_MUCH: Final = re.compile(
     r"\d(?!.* of it lies (?:after|inside|between) )"
-    r"|(?:That is|They take|The longest (?:gap|stretch) is|Ranks? [\d, and\u2013]+ costs?) \d"
+    r"|(?:That is|They take|The longest (?:gap|stretch) is) \d"
 )
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}

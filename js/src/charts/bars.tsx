@@ -35,7 +35,7 @@ export function Bars({ marks, chart, legend, width, selecting }: ChartProps<Stac
   // of many ranks some have bars, and all are in the strips
   const strips = legend.map((text): Strip => JSON.parse(text));
   const longest = max([...wholes, ...strips.map((strip) => strip.longest)]) ?? 0;
-  const unit = timeUnit([longest]);
+  const unit = timeUnit(longest);
   const inner = Math.max(80, width - left - RIGHT);
   const x = linear(0, longest / unit.scale || 1, inner);
   const ticks = roundTicks(0, longest / unit.scale || 1, Math.max(2, Math.floor(inner / 96)));

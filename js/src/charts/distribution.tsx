@@ -40,7 +40,7 @@ export interface DistributionProps {
 export function Distribution(props: DistributionProps) {
   const { series, strips, ranks, label, selected, pick, width } = props;
   const most = max(strips.map((strip) => strip.most)) || 1;
-  const unit = timeUnit([most]);
+  const unit = timeUnit(most);
   const inner = Math.max(80, width - LEFT - 16);
   const x = linear(0, most / unit.scale, inner);
   const at = (ns: number) => LEFT + x(ns / unit.scale);

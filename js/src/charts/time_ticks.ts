@@ -5,7 +5,7 @@ import { ticks } from "./numbers";
 
 /** The unit in which neighbouring times between the two differ visibly. */
 export function unitOfTime(start: number, end: number): Unit {
-  return timeUnit([(end - start) / 2]);
+  return timeUnit((end - start) / 2);
 }
 
 export function steps(start: number, end: number, unit: Unit, count: number) {

@@ -20,7 +20,7 @@ export function ticks(t0: number, t1: number, count: number): { step: number; va
 
 /** A tick's text: in the unit of the step's neighbourhood, with as many decimals as distinguish neighbours. */
 export function tickText(value: number, step: number): string {
-  const unit = timeUnit([Math.max(Math.abs(value), step)]);
+  const unit = timeUnit(Math.max(Math.abs(value), step));
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit.scale) - 1e-9));
   return `${fixed(value / unit.scale, Math.min(decimals, 9))} ${unit.name}`;
 }

@@ -1,0 +1,365 @@
+"""What the first screen and the answer of `overview` say in a line, recomputed: a reader for each form.
+
+The numbers of findings are claims, which have readers of their own. Here stands what is said of all of them:
+the step that all is a share of, what of it can be saved, what most of it is, and how many causes there are. A
+line of no form that is known here is a fault, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from statistics import mean
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.analysis.findings.story import Story
+from hta_widgets.formatting import percent
+from tests.claims.job import Job, PlainRank
+from tests.claims.measures.recording import RUNTIME
+
+__all__ = ["faults_of_screen"]
+
+Row = dict[str, Any]
+
+TIME = r"[\d,.]+ (?:ns|µs|ms|s)\b"
+SHARE = r"(?:< )?[\d,.]+ %"
+_NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_WORK = {
+    r"the \w+ computes": "computing",
+    "communication takes": "communicating",
+    "copies take": "copying",
+    r"the \w+ is idle for": "idle",
+}
+_IS = "|".join(_WORK)
+_OF_CLASS = {
+    "compute": "computing", "communication": "communicating", "memory": "copying", "idle": "idle",
+}  # fmt: skip
+_NAME = re.compile(r"\S*[A-Za-z_…]\S*")
+_LAUNCH = re.compile(r"(?:cuda|hip|musa)\w*(?:Launch|Memcpy)|cuLaunch|urEnqueue")
+_REL = 0.013  # three digits, and what readers may differ by
+
+
+class Screen(NamedTuple):
+    """A job, what is found in it, what the first screen says, and its step as it is recomputed."""
+
+    job: Job
+    rows: list[Row]
+    told: Story
+    whole_ns: float
+    parts: dict[str, float]
+
+    @property
+    def saved(self) -> float:
+        """What is said to be saved, ns."""
+        said = re.match(rf"({TIME})(?: at most)? can be saved", self.told.saved)
+        return ns_of(said[1]) if said else 0.0
+
+
+Reader = Callable[[Screen, re.Match[str]], str]
+"""What is wrong with a line of a form; "" if nothing is."""
+_TIMED: dict[str, Reader] = {}
+_ANSWERS: dict[str, Reader] = {}
+
+
+def form(forms: dict[str, Reader], pattern: str) -> Callable[[Reader], Reader]:
+    """Register the reader of a form."""
+
+    def register(reader: Reader) -> Reader:
+        forms[pattern] = reader
+        return reader
+
+    return register
+
+
+def faults_of_screen(job: Job, frame: pd.DataFrame, told: Story) -> Iterator[str]:
+    """What is wrong in the lines."""
+    rows = frame.to_dict("records")
+    working = [rank for rank in job.ranks.values() if rank.work] or list(job.ranks.values())
+    steps = {
+        rank.number: 1 if told.scope.endswith("in all") else len(rank.judged_steps) or len(job.steps) or 1
+        for rank in working
+    }
+    whole = mean(rank.judged_ns / steps[rank.number] for rank in working) if working else 0.0
+    screen = Screen(job, rows, told, whole, _parts(working, steps))
+    yield from _of_headline(screen)
+    yield from _of_bar(screen)
+    yield from _of_answer(screen, sentence(frame))
+    for row in rows:
+        if unclaimed(row["headline"], [row]):
+            yield f"a number that is no claim: {row['headline']!r}"
+
+
+def _parts(ranks: list[PlainRank], steps: dict[int, int]) -> dict[str, float]:
+    """What devices do in a step, ns."""
+    of_ranks = [(rank.shares(rank.windows), steps[rank.number]) for rank in ranks if rank.work]
+    names = of_ranks[0][0] if of_ranks else ()
+    return {name: mean(shares[name] / count for shares, count in of_ranks) for name in names}
+
+
+def _of_headline(screen: Screen) -> Iterator[str]:
+    text = screen.told.headline
+    timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
+    if timed is None:
+        if not any(row["headline"].startswith(text) for row in screen.rows):  # which have claims of their own
+            yield from _of_answer(screen, f"{text}.")
+        return
+    if far(timed[1], screen.whole_ns):
+        yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
+    yield from _read(_TIMED, screen, timed[2])
+
+
+def _of_bar(screen: Screen) -> Iterator[str]:
+    told = screen.told
+    said = re.match(rf"({TIME}) (remain|per step|in all)", told.remains)
+    if told.whole_ns and (not said or far(said[1], screen.whole_ns - screen.saved, screen.whole_ns)):
+        yield f"of {screen.whole_ns:,.0f} ns {screen.saved:,.0f} are saved: {told.remains!r}"
+    if share := re.search(rf"\(({SHARE})\)", told.saved):
+        truth = 100 * screen.saved / screen.whole_ns
+        if abs(number(share[1]) - truth) > 0.02 * truth + 0.1:
+            yield f"{truth:.3g} % are saved: {told.saved!r}"
+    if screen.parts and screen.saved and not any(each.lost_as == "compute" for each in told.advice):
+        least = min(_longest_stream(rank) for rank in screen.job.ranks.values() if rank.work)
+        if screen.whole_ns - screen.saved < (1 - _REL) * least - 0.002 * screen.whole_ns:
+            yield f"kernels on one stream take {least:,.0f} ns: {told.saved!r}"
+    if left := re.match(rf"Of the time that remains, ({_IS}) ({SHARE})", told.limits):
+        work = next(name for words, name in _WORK.items() if re.fullmatch(words, left[1]))
+        ns = number(left[2]) / 100 * (screen.whole_ns - screen.saved)
+        most = screen.parts.get(work, screen.whole_ns)
+        most = max(most, ns * (work != "computing"))  # of other work, what was hidden may come to show
+        if ns > most * (1 + _REL) + 0.006 * screen.saved + 2e3:
+            yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {told.limits!r}"
+    steps = re.search(r", (\d[\d,]*) steps?\b", told.scope)
+    if steps and number(steps[1]) != len(screen.job.steps):
+        yield f"{len(screen.job.steps)} steps are judged: {told.scope!r}"
+    if (time := re.search(rf", ({TIME}) (?:per step|in all)", told.scope)) and far(time[1], screen.whole_ns):
+        yield f"a step takes {screen.whole_ns:,.0f} ns: {told.scope!r}"
+
+
+def _longest_stream(rank: PlainRank) -> float:
+    """The kernels of the stream that computes most, per step, which no change makes overlap."""
+    of_streams: dict[Any, int] = {}
+    for each in rank.judged(rank.kernels):
+        of_streams[each.stream] = of_streams.get(each.stream, 0) + each.dur
+    return max(of_streams.values(), default=0) / max(len(rank.judged_steps), 1)
+
+
+@form(_TIMED, rf"({TIME}) is reachable( at best)?: (.+)")
+def _reachable(screen: Screen, said: re.Match[str]) -> str:
+    if far(said[1], screen.whole_ns - screen.saved, screen.whole_ns):
+        return f"{screen.whole_ns - screen.saved:,.0f} ns remain"
+    if said[2] and "at most" not in screen.told.saved:
+        return "nothing of it is an upper bound"
+    return _not_its_ranks(screen, said[3])
+
+
+@form(_TIMED, rf"({TIME}) of it is lost to (.+), saving not estimated")
+def _lost(screen: Screen, said: re.Match[str]) -> str:
+    advice = next((each for each in screen.told.advice if each.cause_words == said[2]), None)
+    if advice is None:
+        return f"no finding is called {said[2]}"
+    most = screen.parts.get(_OF_CLASS.get(advice.lost_as, ""), screen.whole_ns)
+    (row,) = (row for row in screen.rows if row["topic"] == advice.topic)
+    if pd.isna(row["rank"]):  # else a share of one rank's own time, which its claims have
+        most = min(most, row["share_pct"] / 100 * screen.whole_ns)
+    if ns_of(said[1]) > (1 + _REL) * most + 2e3:
+        return f"at most {most:,.0f} ns are {advice.lost_as} in it"
+    return _not_its_ranks(screen, said[2])
+
+
+@form(_TIMED, r"where it goes is unknown: (.+)")
+def _unknown(screen: Screen, said: re.Match[str]) -> str:
+    return _lacking(screen, said[1])
+
+
+@form(_TIMED, rf"why the \w+ is idle for ({SHARE}) of it is unknown")
+def _idle(screen: Screen, said: re.Match[str]) -> str:
+    return _far_from(screen, said[1], "idle")
+
+
+@form(_TIMED, rf"nothing to save stands out: ({_IS}) ({SHARE}) of it")
+def _nothing(screen: Screen, said: re.Match[str]) -> str:
+    work = next(name for words, name in _WORK.items() if re.fullmatch(words, said[1]))
+    most = max(screen.parts, key=lambda name: screen.parts[name])
+    if screen.parts[work] < (1 - _REL) * screen.parts[most]:
+        return f"{most} takes more"
+    return _far_from(screen, said[2], work)
+
+
+@form(_TIMED, rf"(?:nothing to save stands out: )?(.+) takes ({SHARE}) of it, and (.+)")
+def _work(screen: Screen, said: re.Match[str]) -> str:
+    rows = [row for row in screen.rows if row["role"] == "work" and row["headline"] == said[3]]
+    return unclaimed(f"{said[2]} {said[3]}", rows) if rows else "no work is called that"
+
+
+@form(_TIMED, r"nothing to save stands out: no cause takes much of it")
+def _no_cause(screen: Screen, said: re.Match[str]) -> str:
+    return "a work is found" if any(row["role"] == "work" for row in screen.rows) else ""
+
+
+def _of_answer(screen: Screen, text: str) -> Iterator[str]:
+    """The answer of `overview`: clause by clause, without those that findings have as their headline."""
+    for row in sorted(screen.rows, key=lambda row: -len(row["headline"])):
+        for headline in {row["headline"], row["headline"].removesuffix(".")} - {""}:
+            text = re.sub(rf"(?i)(?:in the rest, )?{re.escape(headline)}\.?", "", text)
+    yield from _read_all(screen, [each.strip() for each in re.split(r"[;.:] |\.$", text)])
+
+
+def _read_all(screen: Screen, clauses: list[str]) -> Iterator[str]:
+    for clause in filter(None, clauses):
+        yield from _read(_ANSWERS, screen, clause.removeprefix("in the rest, "))
+
+
+def _read(forms: dict[str, Reader], screen: Screen, text: str) -> Iterator[str]:
+    for pattern, reader in forms.items():
+        if said := re.fullmatch(pattern, text):
+            if what := reader(screen, said):
+                yield f"{what}: {text!r}"
+            return
+    yield f"nothing recomputes it: {text!r}"
+
+
+def _titled(screen: Screen, title: str) -> Row | None:
+    title = title.rstrip(",").lower()
+    found = (row for row in screen.rows if row["title"].rstrip(",.").lower() == title)
+    return next(found, None)
+
+
+def _reported(screen: Screen) -> list[Row]:
+    """What an answer counts: findings that are no part of another; what saves nothing now only alone."""
+    found = [
+        row
+        for row in screen.rows
+        if row["part_of"] == ""
+        and row["severity"] not in ("open", "verdict", "nothing found")
+        and row["section"] not in ("open", "nothing found", "recording", "memory")
+        and row["role"] not in ("aside", "doubt", "work")
+    ]
+    return [row for row in found if row["section"] != "not now"] or found
+
+
+@form(_ANSWERS, rf"(.+?) costs (most, )?({SHARE})(?: of the time)?(, but .+|, how much .+)?")
+def _costs(screen: Screen, said: re.Match[str]) -> str:
+    row = _titled(screen, said[1])
+    if row is None:
+        return "no finding is called that"
+    if said[3] != percent(row["share_pct"]):  # which its claims have
+        return f"it costs {row['share_pct']} %"
+    more = [each for each in _reported(screen) if each["share_pct"] > row["share_pct"]]
+    return "another one costs more" if said[2] and more else ""
+
+
+@form(
+    _ANSWERS,
+    rf"(?:Without it, |Fixing it saves )(at most )?({SHARE})(?: is saved)?(?: on rank (\d+))?(, more .+)?",
+)
+def _saves(screen: Screen, said: re.Match[str]) -> str:
+    rows = [row for row in _reported(screen) if row["section"] == "saves"]
+    row = next((each for each in rows if said[2] == percent(each["saving_pct"])), None)
+    if row is None:
+        return "no finding saves that"
+    if (row["method"] == "replay") == bool(said[1]):
+        return f"it is known by {row['method']}"
+    if said[3] and row["saving_rank"] != int(said[3]):
+        return f"it is of rank {row['saving_rank']}"
+    if said[4] and any(each["saving_pct"] > row["saving_pct"] for each in rows):
+        return "another one saves more"
+    values = [claim["value"] for claim in json.loads(row["claims"]) if claim["unit"] == "%"]
+    return "" if any(abs(value - row["saving_pct"]) < 1e-6 for value in values) else "it is no claim"
+
+
+@form(_ANSWERS, r"(\d+) more causes? stands? out")
+def _more(screen: Screen, said: re.Match[str]) -> str:
+    others = len(_reported(screen)) - 1
+    named = "how much of it can be saved is unknown" in sentence(pd.DataFrame(screen.rows))
+    return "" if int(said[1]) == others - named else f"{others} others are found"
+
+
+@form(_ANSWERS, rf"(.+) takes ({SHARE}) of the time")
+def _takes(screen: Screen, said: re.Match[str]) -> str:
+    row = _titled(screen, said[1])
+    return unclaimed(said[2], [row]) if row else "no finding is called that"
+
+
+@form(_ANSWERS, rf"({SHARE})")
+def _doubt(screen: Screen, said: re.Match[str]) -> str:
+    return unclaimed(said[1], [row for row in screen.rows if row["role"] == "doubt"])
+
+
+@form(_ANSWERS, r"(?:Where time goes|Why devices are idle) is unknown")
+def _abstains(screen: Screen, said: re.Match[str]) -> str:
+    return "" if any(row["severity"] == "open" for row in screen.rows) else "nothing is unknown"
+
+
+@form(_ANSWERS, r"Nothing stands out(?: in what can be judged)?")
+def _no_finding(screen: Screen, said: re.Match[str]) -> str:
+    return "something does" if any(row["share_pct"] >= 3 for row in _reported(screen)) else ""
+
+
+@form(_ANSWERS, r"no known cause takes 3 % of the time or more")
+def _limit(screen: Screen, said: re.Match[str]) -> str:
+    return _no_finding(screen, said)
+
+
+@form(_ANSWERS, r"(.*)")
+def _reason(screen: Screen, said: re.Match[str]) -> str:
+    """Why something is unknown, as a row says it."""
+    if not any(said[1].lower() in f"{row['text']} {row['headline']}".lower() for row in screen.rows):
+        return "no finding says that"
+    return _lacking(screen, said[1])
+
+
+def _lacking(screen: Screen, reason: str) -> str:
+    """Launches without device work are counted; other numbers are claims of the rows that say why."""
+    if lost := re.search(rf"({SHARE}) of the launches|(\d[\d,]*) launch(?:es)? recorded", reason):
+        calls = [
+            call.correlation in answered
+            for rank in screen.job.ranks.values()
+            for answered in [{work.correlation for work in rank.work}]
+            for call in rank.events
+            if call.category in RUNTIME and _LAUNCH.match(call.name)
+        ]
+        truth = 100 * calls.count(False) / max(len(calls), 1) if lost[1] else len(calls)
+        return "" if abs(number(lost[0]) - truth) <= 0.01 * truth + 0.1 else f"it is {truth:.4g}"
+    return unclaimed(reason, screen.rows)
+
+
+def _not_its_ranks(screen: Screen, causes: str) -> str:
+    """Ranks that a cause names are those of its finding."""
+    named = {int(rank) for rank in re.findall(r"\brank (\d+)", causes)}
+    known = {int(row["rank"]) for row in screen.rows if pd.notna(row["rank"])}
+    return f"findings are about ranks {sorted(known)}" if named - known else ""
+
+
+def _far_from(screen: Screen, share: str, work: str) -> str:
+    truth = 100 * screen.parts[work] / screen.whole_ns
+    return f"{truth:.3g} %" if abs(number(share) - truth) > 0.006 * truth + 0.1 else ""
+
+
+def unclaimed(text: str, rows: list[Row]) -> str:
+    """A number in a text that is no claim of these rows."""
+    shown = {claim["shown"] for row in rows for claim in json.loads(row["claims"] or "[]")}
+    for each in sorted(shown, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w.]){re.escape(each)}(?![\w%])", " ", text)
+    left = _NAME.sub(" ", re.sub(r"\bprocesses \d+(?: and \d+)+", " ", text))
+    return f"a number that is no claim: {left.strip()!r}" if re.search(r"\d", left) else ""
+
+
+def number(text: str) -> float:
+    """`1,234 %` -> 1234.0."""
+    found = re.search(r"\d[\d,.]*", text)
+    assert found is not None, text
+    return float(found[0].replace(",", ""))
+
+
+def ns_of(text: str) -> float:
+    """`19.0 ms` -> 19000000.0."""
+    return number(text) * _NS[text.split()[-1]]
+
+
+def far(said: str, truth: float, of: float = 0.0) -> bool:
+    """Whether a time is not the one that is said; `of`: what it is a part of, to whose digits it is known."""
+    return abs(ns_of(said) - truth) > _REL * abs(truth) + 0.006 * of + 2.0

@@ -1,0 +1,76 @@
+"""The readers of the first screen's lines: each notices another number, and a line that it does not know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import pandas as pd
+import pytest
+
+from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.story import Story, story
+from hta_widgets.trace import Trace
+from tests.claims.first_screen import faults_of_screen
+from tests.claims.job import Job
+from tests.claims.recordings import EXAMPLES, path_of
+from tests.support import shared_input
+
+# Of each form a recording that has it: the field, and what stands there, the number in brackets.
+LINES = {
+    "a step": ("ddp_4ranks", "headline", r"(.+) ms per step; .+"),
+    "reachable": ("ddp_4ranks", "headline", r".*; (.+) ms is reachable: rank 2's .+"),
+    "a rank": ("ddp_4ranks", "headline", r".*; .+ is reachable: rank (\d)'s .+"),
+    "left": ("ddp_4ranks", "limits", r"Of the time that remains, the GPU computes (.+) %\."),
+    "steps": ("ddp_4ranks", "scope", r"all 4 ranks, (\d) steps, .+ per step"),
+    "saved": ("ddp_4ranks", "saved", r".+ can be saved \((.+) %\)"),
+    "remains": ("ddp_4ranks", "remains", r"(.+) ms remain"),
+    "nothing": ("h100_gpt2_small_batch_cuda_graphs", "headline", r".+ out: the GPU computes (.+) % of it"),
+    "idle": ("cases/a07_device_clock_ahead", "headline", r".+ is idle for (.+) % of it is unknown"),
+    "lost": ("cases/h12_restart_in_one_file", "headline", r".+; (.+) µs of it is lost to .+"),
+    "launches": ("cases/b02_xpu_kernels_missing_copies_only", "headline", r".+ work of (.+) % of the .+"),
+    "no device": ("traces/hta/cupti_profiler", "headline", r".+ unknown: (.+) launches recorded, .+"),
+}
+
+
+@cache
+def read(name: str) -> tuple[Job, pd.DataFrame, Story]:
+    trace = Trace.open(path_of(name) if name in EXAMPLES else shared_input(name))
+    frame = overview(trace)
+    return Job(trace), frame, story(trace, None, frame)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_another_number_is_noticed(line: str) -> None:
+    name, field, pattern = LINES[line]
+    job, frame, told = read(name)
+    text = getattr(told, field)
+    said = re.fullmatch(pattern, text)
+    assert said, text
+    assert not list(faults_of_screen(job, frame, told))
+    begin, end = said.span(1)
+    for by in (0.9, 1.1) if "." in said[1] or len(said[1]) > 1 else (0, 2, 3):
+        changed = f"{text[:begin]}{float(said[1]) * by:.4g}{text[end:]}"
+        if field == "limits" and by < 1:  # that it is no more than was recorded is known
+            continue
+        if line == "lost" and by < 1:
+            continue
+        assert list(faults_of_screen(job, frame, replace(told, **{field: changed}))), changed
+
+
+def test_a_line_of_another_form_is_noticed() -> None:
+    job, frame, told = read("ddp_4ranks")
+    other = replace(told, headline=f"{told.headline.partition(';')[0]}; all is well")
+    assert list(faults_of_screen(job, frame, other)) == ["nothing recomputes it: 'all is well'"]
+
+
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("column", ["share_pct", "saving_pct"])
+def test_the_answer_has_the_numbers_of_its_claims(row: int, column: str) -> None:
+    """Of the first finding alone: the others are only counted."""
+    job, frame, told = read("ddp_4ranks")
+    found = frame.index[frame["section"] == "saves"][row]
+    changed = frame.copy()
+    changed.loc[found, column] *= 1.5
+    assert bool(list(faults_of_screen(job, changed, told))) == (row == 0 and column == "saving_pct")
