@@ -15,6 +15,7 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.call_time import without_backward
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
@@ -255,8 +256,7 @@ def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(named[rank_trace.name] & ~rank_trace.is_device)
     of_class = np.isin(rank_trace.event_class[rows], region.classes)
-    found: Int64 = rows[of_class & (rank_trace.stream[rows] == NULL)]
-    return found
+    return without_backward(rank_trace, rows[of_class & (rank_trace.stream[rows] == NULL)])
 
 
 @memoize_per_rank()
