@@ -38,7 +38,7 @@ def converting(inputs: Inputs) -> Finding | None:
             name=Claim("converts_in", _COPY, "name", ranks=tuple(found.ranks)),
         ),
         "Make tensors in the type in which they are used. Autocast casts weights anew in each pass: small "
-        "batches gain little by it, and weights that are kept in that type need no cast.",
+        "batches gain little by it, and weights that have that type already need no cast.",
         "operators",
         found.evidence(_COPY),
         lost=inputs.when(found.ranks, lost.__getitem__),

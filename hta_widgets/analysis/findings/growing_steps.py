@@ -74,8 +74,8 @@ def growing_steps(inputs: Inputs) -> Finding | None:
         loss.cost_ns,
         loss.share_pct,
         text,
-        "Look at what grows from step to step: lists of tensors, hooks that add up, graphs that are kept, "
-        "longer inputs. What is meant to grow is no loss.",
+        "Look at what grows from step to step: lists of tensors, hooks that add up, graphs that are not "
+        "freed, longer inputs. What is meant to grow is no loss.",
         "step_times",
         Evidence(rank=loss.alone, iteration=max(grown.steps), event_rank=rank, span=(start, end)),
         share_of=loss.shares,

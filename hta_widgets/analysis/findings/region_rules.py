@@ -15,6 +15,7 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.anomaly_rule import ADVICE, checks_of
 from hta_widgets.analysis.findings.call_time import without_backward
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
@@ -62,7 +63,9 @@ class _Region:
     instead: str = ""
 
     def suggest(self, rank_trace: RankTrace, calls: Int64) -> str:
-        """What to try; something else where the calls do the first already."""
+        """What to try; something else where the calls do the first already, or check gradients."""
+        if 2 * int(np.isin(calls, checks_of(rank_trace)).sum()) > len(calls):
+            return ADVICE
         rows = np.flatnonzero(named(rank_trace, lambda name: self.already and name.startswith(self.already)))
         return self.instead if begins_in(rank_trace, rows, calls).any() else self.suggestion
 

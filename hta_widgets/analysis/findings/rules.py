@@ -7,6 +7,7 @@ from typing import Final
 import pandas as pd
 
 from hta_widgets.analysis.findings import (
+    anomaly_rule,
     attention_rules,
     bimodal_steps,
     communication_rules,
@@ -69,6 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
     growing_rule.RULE,
     compiling_rule.RULE,
     conversion_rule.RULE,
+    anomaly_rule.RULE,
     threads_rule.RULE,
     *host_communication_rules.RULES,
     *lost_device_rules.RULES,

@@ -74,7 +74,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     elif first:
         advice = (
             "They come first: what runs only then, such as autotuning or compiling, ends by itself. Record "
-            "after more steps of warm-up to tell. "
+            "after more warm-up steps to see. "
         )
     rank, step = int(worst["rank"]), int(worst["iteration"])
     share, concerned = 100.0 * lost / whole, sorted(late["rank"].unique().tolist())

@@ -22,6 +22,8 @@ from tests.claims.measures.idle import (
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+NODE = "autograd::engine::evaluate_function"
+CHECKS = {"aten::isnan", "aten::_is_any_true", "aten::item"}
 COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc):")
 # What is in these does nothing else: calls of communication, and copies for it.
 CALL = re.compile(
@@ -224,6 +226,14 @@ def both(windows: list[Window], others: list[Window]) -> int:
     return sum(length(overlap(windows, window)) for window in others)
 
 
+def checks(rank: PlainRank, each: Record) -> bool:
+    """It looks for NaN right inside of a node of autograd."""
+    node = rank.parents.get(each.number)
+    if each.name not in CHECKS or node is None or not node.name.startswith(f"{NODE}: "):
+        return False
+    return any(other.name == "aten::_is_any_true" for other in rank.children[node.number])
+
+
 def converts(each: Record) -> bool:
     """It copies a tensor to one of another type."""
     types = each.args.get("Input type", each.args.get("Input Type", []))
@@ -263,6 +273,7 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
         "collecting": collectives,
         "optimizer": optimizer,
         "converting": union(each.window for each in thread if converts(each)),
+        "checking": union(each.window for each in thread if checks(rank, each)),
     }
 
 
@@ -291,7 +302,7 @@ def host_time(job: Job, stated: Stated) -> str:
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
-        if part in ("loading", "compiling", "growing", "operators", "optimizer", "converting"):
+        if part in ("loading", "compiling", "growing", "operators", "optimizer", "converting", "checking"):
             low, high = low + rank.within(found[part]), high + rank.within(found[part])
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
@@ -644,6 +655,13 @@ def grows_by(job: Job, stated: Stated) -> str:
     """What calls of this name join grows, on each rank."""
     found = [growing(main_thread(rank)) for rank in job.of(stated.ranks)]
     return "" if all(found) and stated.value == "aten::cat" else "nothing grows"
+
+
+@check("checks_with")
+def checks_with(job: Job, stated: Stated) -> str:
+    """Nodes of autograd have calls of this name right inside, on each rank."""
+    found = [parts(rank)["checking"] for rank in job.of(stated.ranks)]
+    return "" if all(found) and stated.value == "aten::_is_any_true" else "nothing is checked"
 
 
 @check("converts_in")

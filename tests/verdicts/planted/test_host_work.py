@@ -1,4 +1,4 @@
-"""Programs of the host alone that convert tensors, or let other threads work."""
+"""Programs of the host alone that convert tensors, check gradients, or let other threads work."""
 
 from __future__ import annotations
 
@@ -48,6 +48,53 @@ def test_conversions(tmp_path: Path, ns: int, types: tuple[str, ...], is_told: b
     if is_told:
         assert rows["host_conversions"]["cost_ns"] == 6 * 2 * MS
         assert "Autocast" in str(rows["host_conversions"]["suggestion"])
+
+
+def backward(program: Program, *operators: str) -> None:
+    """A node of autograd with a function of its own, and what follows that."""
+    with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
+        with program.inside("cpu_op", "AddmmBackward0"):
+            program.operator("aten::mm", 200 * US)
+            program.operator("aten::isnan", 10 * US)  # the program's own
+        for name in operators:
+            program.operator(name, 20 * US)
+
+
+CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+
+
+@pytest.mark.parametrize(
+    ("operators", "is_told"),
+    [(CHECKS, True), (("aten::sum", "aten::view"), False), (("aten::isnan", "aten::item"), False)],
+)
+def test_checks_of_gradients(tmp_path: Path, operators: tuple[str, ...], is_told: bool) -> None:
+    def body(program: Program) -> None:
+        for _ in range(10):
+            backward(program, *operators)
+
+    rows = told(tmp_path, body)
+    assert ("gradient_checks" in rows) is is_told
+    if is_told:
+        assert rows["gradient_checks"]["cost_ns"] == 6 * 10 * 60 * US
+        assert "detect_anomaly" in str(rows["gradient_checks"]["suggestion"])
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_what_a_check_of_gradients_reads_back(tmp_path: Path, checks: bool) -> None:
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(10):
+                program.operator("aten::addmm", 10 * US)
+                program.launch(60 * US)
+                with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
+                    with program.inside("cpu_op", "aten::_is_any_true" if checks else "aten::sum"):
+                        program.launch(60 * US)
+                    with program.inside("cpu_op", "aten::item"):
+                        program.synchronise(name="cudaStreamSynchronize")
+                program.silence(500 * US)
+    row = overview(program.open(tmp_path)).set_index("topic").loc["values_read_back"]
+    assert ("detect_anomaly" in row["suggestion"]) is checks
 
 
 def elsewhere(program: Program, silence: int, work: int) -> None:
