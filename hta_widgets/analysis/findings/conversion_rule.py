@@ -67,5 +67,5 @@ RULE = host_rule(
     judge=converting,
     risk="Weights of fewer bits lose small updates.",
     needs="Access to where tensors and weights are made.",
-    wrong_if="The types must differ, as where sums are kept in more bits.",
+    wrong_if="The types must differ, as where sums have more bits.",
 )
