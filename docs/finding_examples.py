@@ -16,7 +16,9 @@ from tests.verdicts.planted import (
     late_ranks,
     test_bimodal_steps,
     test_fsdp,
+    test_growing_steps,
     test_host_alone,
+    test_host_work,
     test_items,
     test_leading_cause,
     test_lost_device_events,
@@ -144,6 +146,9 @@ MADE: dict[str, Build] = {
     "host_operators": _host(test_host_alone.nothing),
     "growing_tensor": _host(test_host_alone.answers),
     "host_compiling": _host(test_host_alone.compiles),
+    "host_conversions": _host(lambda program, _: test_host_work.copy(program, 2 * MS, "bfloat16", "float")),
+    "gradient_checks": _host(lambda program, _: test_host_work.backward(program, *test_host_work.CHECKS)),
+    "host_elsewhere": _host(lambda program, _: test_host_work.elsewhere(program, 3 * MS, 3 * MS)),
     "host_loading": _host(lambda program, _: program.load(6 * MS)),
     "host_outside": _host(_augments),
     "host_optimizer": _host(_optimizes),
@@ -175,6 +180,9 @@ MADE: dict[str, Build] = {
         30, 2, 31, 30, 2, 29, 30, 30, 2, 31, 30, 2
     ).open(folder),
     "clock_drift": _kernels("clock"),
+    "growing_steps": lambda folder: test_growing_steps.program_of(
+        test_growing_steps.more_kernels
+    ).open(folder),
     "without_eval": lambda folder: test_modes.program("True", backward=False).open(folder),
     "without_train": lambda folder: test_modes.program("False", backward=True).open(folder),
     "maybe_communication": _one_rank("exchange under an unknown name"),

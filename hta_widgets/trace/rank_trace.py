@@ -212,10 +212,11 @@ class RankTrace(RankLinks):
 
     @cached_property
     def processes(self) -> list[str]:
-        """The processes that both run operators and launch work; of one program there is one."""
+        """The processes that launch work, and run operators if any does; of one program there is one."""
         calls = np.bincount(self.pid[self.event_class == EventClass.RUNTIME], minlength=len(self.pids))
         operators = np.bincount(self.pid[self.event_class == EventClass.HOST_OP], minlength=len(self.pids))
-        found = [self.pids[code] for code in np.flatnonzero((calls > 0) & (operators > 0)).tolist()]
+        works = (operators > 0) | (not operators.any())
+        found = [self.pids[code] for code in np.flatnonzero((calls > 0) & works).tolist()]
         return sorted(found, key=natural)
 
     @cached_property

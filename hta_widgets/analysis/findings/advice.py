@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hta_widgets.analysis.findings.compiled import device_compiled, engine_switch, host_compiled
 from hta_widgets.analysis.findings.idle_time import Where
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -9,6 +11,7 @@ from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
 
+_PINNED = re.compile(r"^aten::_?pin_memory$|^Memcpy HtoD \(Pinned")
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
     "zero_grad": "zero_grad(set_to_none=True) launches nothing",
@@ -31,9 +34,10 @@ def data_stall(inputs: Inputs, where: Where) -> str:
         )
     if len(where.places) == 1:
         return f"Speed up {_first(where)}, or give the DataLoader more workers to run it in."
+    pin = "" if inputs.any_name(_PINNED) else " set pin_memory=True,"
     return (
-        "Raise num_workers or prefetch_factor of the DataLoader, set pin_memory=True, or move costly "
-        "transforms out of the loop."
+        f"Raise num_workers or prefetch_factor of the DataLoader,{pin} or move costly transforms out of the "
+        "loop."
     )
 
 

@@ -8,20 +8,19 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.findings.configurations import configured
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.replay import edits
-from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct
 
 LEAST_STEPS: Final = 6
 """Of fewer steps, no order is rarer than one in a hundred."""
 
-_CERTAIN: Final = 0.01
+CERTAIN: Final = 0.01
 _SAME: Final = 0.5
-"""So much of the compute time must be of kernels that every step runs as often."""
+"""So much of the compute time must be of kernels that every step launches as often, and as large."""
 _ALL_KINDS: Final = 0.75
 """A clock slows down nearly all kernels, data only those that read it."""
 
@@ -88,29 +87,28 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     if not inputs.judged or len(steps) < LEAST_STEPS:
         return None
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    rows, known, kernel = configured(rank_trace)
     place = np.searchsorted(steps, rank_trace.iteration[rows])
     place = np.where(np.isin(rank_trace.iteration[rows], steps), place, -1)
-    rows, place = rows[place >= 0], place[place >= 0]
+    rows, kernel, place = rows[place >= 0], kernel[place >= 0], place[place >= 0]
     if not len(rows):
         return None
-    codes, kernel = distinct(rank_trace.name[rows])
-    shape = (len(codes), len(steps))
+    shape = (len(known), len(steps))
     count, time = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.add.at(count, (kernel, place), 1)
     np.add.at(time, (kernel, place), rank_trace.dur[rows])
-    same = (count == count[:, :1]).all(axis=1)
+    same = (count == count[:, :1]).all(axis=1) & (count[:, 0] > 0)
     if time[same].sum() < _SAME * time.sum():
         return None
     whole = time[same].sum(axis=0)
     slope, chance = growth(whole)
-    if slope <= 0 or 2 * chance >= _CERTAIN:  # of either direction
+    if slope <= 0 or 2 * chance >= CERTAIN:  # of either direction
         return None
     rising = np.array([growth(each)[0] > 0 for each in time[same]])
     if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
     rising_pct = 100.0 * float(time[same][rising].sum()) / int(time[same].sum())
-    most = int(codes[same][int(time[same].sum(axis=1).argmax())])
+    name = known[int(np.flatnonzero(same)[int(time[same].sum(axis=1).argmax())])][0]
     return _Drift(
         rank,
         slope,
@@ -118,7 +116,7 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
         round(slope * len(steps) * (len(steps) - 1) / 2),
         int(time[same].sum()),
         len(steps),
-        rank_trace.names[most],
+        name,
         rising_pct,
     )
 

@@ -149,7 +149,7 @@ def _outside(inputs: Inputs) -> Finding | None:
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
     where = ". The longest stretch is {longest}"
     short = host.parts["operators"] < _SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
-    if short or 2 * host.long_ns < lost:
+    if short or (2 * host.long_ns < lost and not mostly_there):
         where = (
             ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )

@@ -13,7 +13,13 @@ import numpy as np
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
-from hta_widgets.analysis.findings.call_time import longest_names, open_time, own_time, spans_of
+from hta_widgets.analysis.findings.call_time import (
+    longest_names,
+    open_time,
+    own_time,
+    spans_of,
+    without_backward,
+)
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
@@ -82,8 +88,8 @@ class HostTime:
         places: Python functions and annotations that are open outside of operators, inner ones aside.
         regions: annotations that lie in no other, and how long they are open.
         long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
-        optimizer: name of its steps. optimizing: when they are open. updates: operators in them.
-        fused: some of these update many parameters at once.
+        optimizer: name of its steps that run no backward pass. optimizing: when they are open. updates:
+            operators in them. fused: some of these update many parameters at once.
         collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2]; around:
             the one that is open around each, -1 for none.
         waits: when it waits for a collective in no call.
@@ -231,7 +237,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     outside = silent - waits - elsewhere
     lengths = outside.end - outside.start
     spent = (loading, compiling, operators, communicating | waits, elsewhere, outside)
-    updating = enclosing & named(rank_trace, _OPTIMIZER.search)
+    updating = without_backward(rank_trace, np.flatnonzero(enclosing & named(rank_trace, _OPTIMIZER.search)))
     update = judged & open_time(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
     begins = rank_trace.start[calls]

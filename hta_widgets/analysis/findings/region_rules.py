@@ -15,6 +15,8 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.anomaly_rule import ADVICE, checks_of
+from hta_widgets.analysis.findings.call_time import without_backward
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
@@ -61,7 +63,9 @@ class _Region:
     instead: str = ""
 
     def suggest(self, rank_trace: RankTrace, calls: Int64) -> str:
-        """What to try; something else where the calls do the first already."""
+        """What to try; something else where the calls do the first already, or check gradients."""
+        if 2 * int(np.isin(calls, checks_of(rank_trace)).sum()) > len(calls):
+            return ADVICE
         rows = np.flatnonzero(named(rank_trace, lambda name: self.already and name.startswith(self.already)))
         return self.instead if begins_in(rank_trace, rows, calls).any() else self.suggestion
 
@@ -255,8 +259,7 @@ def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(named[rank_trace.name] & ~rank_trace.is_device)
     of_class = np.isin(rank_trace.event_class[rows], region.classes)
-    found: Int64 = rows[of_class & (rank_trace.stream[rows] == NULL)]
-    return found
+    return without_backward(rank_trace, rows[of_class & (rank_trace.stream[rows] == NULL)])
 
 
 @memoize_per_rank()

@@ -7,12 +7,14 @@ from typing import Final
 import pandas as pd
 
 from hta_widgets.analysis.findings import (
+    anomaly_rule,
     attention_rules,
     bimodal_steps,
     communication_rules,
     compiling_rule,
     compute_rules,
     compute_verdict,
+    conversion_rule,
     copy_rules,
     ddp_rules,
     device_rules,
@@ -21,6 +23,7 @@ from hta_widgets.analysis.findings import (
     fsdp_rules,
     fusion_rules,
     growing_rule,
+    growing_steps,
     host_communication_rules,
     host_rules,
     idle_rules,
@@ -44,6 +47,7 @@ from hta_widgets.analysis.findings import (
     sharing_rules,
     slow_steps,
     straggler,
+    threads_rule,
     turn_rules,
     verdict_rules,
 )
@@ -65,6 +69,9 @@ RULES: Final[tuple[Rule, ...]] = (
     *host_rules.RULES,
     growing_rule.RULE,
     compiling_rule.RULE,
+    conversion_rule.RULE,
+    anomaly_rule.RULE,
+    threads_rule.RULE,
     *host_communication_rules.RULES,
     *lost_device_rules.RULES,
     *compute_rules.RULES,
@@ -88,6 +95,7 @@ RULES: Final[tuple[Rule, ...]] = (
     slow_steps.RULE,
     bimodal_steps.RULE,
     drift_rules.RULE,
+    growing_steps.RULE,
     *mode_rules.RULES,
     compute_verdict.RULE,
     *verdict_rules.RULES,

@@ -8,6 +8,7 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.growing_steps import as_expected
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.unusual_steps import (
@@ -50,7 +51,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         return None
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
     slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
-    late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"] & ~slow_rank]))
+    late = steps[steps["outlier"] & ~slow_rank]
+    late = without_waits(inputs, _not_stalled(inputs, late[~as_expected(inputs, late)]))
     late = without_told(inputs, late)
     if late.empty:
         return None
@@ -59,17 +61,28 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     lost = int(late["excess_ns"].sum())
     worst = late.iloc[int(late["excess_ns"].to_numpy(np.int64).argmax())]
     slow = sorted(late["iteration"].unique().tolist())
-    count, every = len(slow), comes_every(sorted(steps["iteration"].unique().tolist()), slow)
+    numbers = sorted(steps["iteration"].unique().tolist())
+    count, every = len(slow), comes_every(numbers, slow)
+    first = slow == numbers[:count]
     beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
-    regular = (
-        f"They come every {every} steps, as the last pass of accumulated gradients, logging and evaluation "
-        "do: what is meant to happen is no loss. "
-    )
+    advice = ""
+    if every:
+        advice = (
+            f"They come every {every} steps, as the last pass of accumulated gradients, logging and "
+            "evaluation do: what is meant to happen is no loss. "
+        )
+    elif first:
+        advice = (
+            "They come first: what runs only then, such as autotuning or compiling, ends by itself. Record "
+            "after more warm-up steps to see. "
+        )
     rank, step = int(worst["rank"]), int(worst["iteration"])
     share, concerned = 100.0 * lost / whole, sorted(late["rank"].unique().tolist())
     about = {"steps": slow}
-    one, number = (rank,), steps["iteration"].nunique()
+    one, number = (rank,), len(numbers)
     region = region_beyond(inputs, rank, step)
+    told = [f"mostly {brief(region)}"] * bool(region) + [f"every {every} steps"] * bool(every)
+    told += [f"the first {count}" if count > 1 else "the first"] * (first and not every)
     where = Claim("region_beyond_usual", region, "name", ranks=one, about={"iteration": step})
     text = say(
         "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
@@ -90,7 +103,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         lost // ranks,
         share,
         text,
-        regular * bool(every) + (f"Look at {brief(region)} in these steps." if region else beyond.advice),
+        advice + (f"Look at {brief(region)} in these steps." if region else beyond.advice),
         "temporal_breakdown",
         Evidence(
             rank if ranks == 1 else None,
@@ -98,7 +111,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
-        title=f"{RULE.title} (mostly {brief(region)})" if region else "",
+        title=f"{RULE.title} ({', '.join(told)})" if told else "",
         lost_as=beyond.lost_as,
         lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,

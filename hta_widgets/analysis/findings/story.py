@@ -252,8 +252,8 @@ def _of_whole(
         most = unknown[0]
         if "host" in whole.split and _works_most(frame) and 100.0 * most.ns < WARNING_PCT * whole.ns:
             return f"{time}; {decapitalised(_working(frame))}"
-        lost = f"is lost to {advice[most.finding].cause_words}"
-        return f"{time}; {duration(most.ns)} of it {lost}, saving not estimated"
+        cause = advice[most.finding].cause_words
+        return f"{time}; {duration(most.ns)} of it is due to {cause}, saving not estimated"
     if len(told := _unknown(frame)):
         return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
     if idle := _idle_unknown(frame, whole):

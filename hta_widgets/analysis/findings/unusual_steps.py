@@ -11,7 +11,6 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.host_loss import lost_in_part
@@ -47,14 +46,14 @@ _ADVICE["compiling"] = (
 )
 _ADVICE["collectives"] = _ADVICE["exposed_communication"]
 _MORE_WORK: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
-_GROWS: Final = "Look at what grows from step to step: lists of tensors, hooks that add up, longer inputs."
-_SAME_WORK: Final = {
+_SAMEWORK: Final = {
     "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
     "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
 }
 _TOLD: Final = ("loading", "outside")
 """Of a host that does all the work: what a finding of its own tells of all steps."""
-_WORK: Final = {"compute": "kernel", "operators": "operator"}
+WORK: Final = {"compute": "kernel", "operators": "operator"}
+"""What is work, and what it is made of."""
 _FEW: Final = 0.01
 _MOST: Final = 0.5
 
@@ -76,7 +75,7 @@ class Beyond(NamedTuple):
     @property
     def same_kernels(self) -> bool:
         """Whether its kernels take longer, and are no more."""
-        return self.advice == _SAME_WORK["compute"]
+        return self.advice == _SAMEWORK["compute"]
 
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +111,7 @@ def without_told(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     """
     if late.empty or len(hosts_of(inputs)) != 1:
         return late
-    steps, windows, spent = _spent(inputs, int(late["rank"].iloc[0]))
+    steps, windows, spent = spent_in_steps(inputs, int(late["rank"].iloc[0]))
     here = steps["iteration"].isin(late["iteration"]).to_numpy()
     usual = _usual(steps, here)
     if not usual.any():  # of a server: those that do the same may not be asked about
@@ -142,7 +141,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
 
     Its text is "" where that is not known: no device works, and the host does not do all the work.
     """
-    steps, windows, spent = _spent(inputs, rank)
+    steps, windows, spent = spent_in_steps(inputs, rank)
     parts = {name: part.within_each(windows) for name, part in spent.items()}
     here = steps["iteration"].eq(iteration).to_numpy()
     usual = _usual(steps, here, others)
@@ -156,26 +155,23 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         f" {capitalised(_VERBS[most])} {{time}} longer",
         time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
     )
-    if most not in _WORK:
+    if most not in WORK:
         return Beyond(text + ".", _ADVICE.get(most, _ADVICE["idle"]), _CLASS.get(most, "idle"))
-    begins = _begin(inputs, rank)
+    begins = begin_of_work(inputs, rank)
     counts = begins.searchsorted(windows[:, 1]) - begins.searchsorted(windows[:, 0])
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
     many = more > _FEW * common
-    grows = many and len(counts) >= LEAST_STEPS and bool((np.diff(counts) > 0).all())
     number = Claim(
-        f"more_{_WORK[most]}s_than_usual",
+        f"more_{WORK[most]}s_than_usual",
         more,
         "count",
         ranks=(rank,),
-        about={"iteration": iteration, "grows": grows, **compared},
-        shown=counted(more, _WORK[most]) if many else "no",
+        about={"iteration": iteration, **compared},
+        shown=counted(more, WORK[most]) if many else "no",
     )
-    text += say(", with {number} more." if many else f", with {{number}} more {_WORK[most]}s.", number=number)
-    if grows:
-        return Beyond(text + f" Each step runs more {_WORK[most]}s than the one before.", _GROWS, "compute")
-    return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
+    text += say(", with {number} more." if many else f", with {{number}} more {WORK[most]}s.", number=number)
+    return Beyond(text, _MORE_WORK if many else _SAMEWORK[most], "compute")
 
 
 def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
@@ -183,7 +179,7 @@ def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
 
     One that is open in most of the usual ones, too, is the loop itself.
     """
-    steps, windows, _ = _spent(inputs, rank)
+    steps, windows, _ = spent_in_steps(inputs, rank)
     here = steps["iteration"].eq(iteration).to_numpy()
     usual = _usual(steps, here)
     if not usual.any():
@@ -205,7 +201,7 @@ def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:
     return max(sorted(found), key=lambda name: found[name], default="")
 
 
-def _begin(inputs: Inputs, rank: int) -> Int64:
+def begin_of_work(inputs: Inputs, rank: int) -> Int64:
     """When the kernels of a rank begin, whichever step launches them, or its host's operators; sorted."""
     rank_trace = inputs.trace.rank(rank)
     chosen = rank_trace.event_class == EventClass.COMPUTE
@@ -227,7 +223,7 @@ def longer_in(
     That is as in `others`, or in its steps that are not unusual. Of a host that does all the work, all the
     time of these steps but what is told of all steps.
     """
-    steps, windows, spent = _spent(inputs, rank)
+    steps, windows, spent = spent_in_steps(inputs, rank)
     here = steps["iteration"].isin(iterations).to_numpy()
     usual = _usual(steps, here, others)
     found = Intervals.union([], [])
@@ -250,7 +246,7 @@ def _usual(steps: pd.DataFrame, here: Bool, others: Collection[int] = ()) -> Boo
     return (alike & ~steps["outlier"]).to_numpy(np.bool_)
 
 
-def _spent(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:
+def spent_in_steps(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict[str, Intervals]]:
     """The complete steps of a rank, start-up aside; their windows; and when it does what, by `_VERBS`.
 
     The last is empty where that is not known.

@@ -66,7 +66,11 @@ def start_up_of(
         steps: the complete iterations that the program marks.
     """
     idle = idle_causes(rank_trace, Scope(streams=streams, names=names), CONSECUTIVE_KERNEL_DELAY_NS)
-    found = _cold_calls(rank_trace, idle)
+    # where work is missing, what waits for it only seems to wait for nothing
+    doubtful = {step.iteration for step in rank_trace.doubtful_steps}
+    found = [
+        call for call in _cold_calls(rank_trace, idle) if int(rank_trace.iteration[call.row]) not in doubtful
+    ]
     rows = np.array([call.row for call in found], np.int64)
     again = _recurring(rank_trace, rows, steps)
     found = [call for call, recurs in zip(found, again.tolist(), strict=True) if not recurs]

@@ -90,16 +90,20 @@ def usual_bandwidth(job: Job, stated: Stated) -> str:
 # -- kernels from step to step ---------------------------------------------------------------------
 
 
-def equal_kernels(rank: PlainRank) -> dict[str, list[int]]:
-    """The time in each judged step of kernels that every step runs as often, by name."""
-    time: dict[str, list[int]] = {}
-    count: dict[str, list[int]] = {}
+Launch = tuple[str, str, str]
+
+
+def equal_kernels(rank: PlainRank) -> dict[Launch, list[int]]:
+    """The time in each judged step of kernels that every step runs as often, by name, grid and block."""
+    time: dict[Launch, list[int]] = {}
+    count: dict[Launch, list[int]] = {}
     for kernel in rank.kernels:
+        launch = kernel.name, str(kernel.args.get("grid", "")), str(kernel.args.get("block", ""))
         for step, (start, end) in enumerate(rank.windows):
             if start <= kernel.start < end:
-                time.setdefault(kernel.name, [0] * len(rank.windows))[step] += kernel.dur
-                count.setdefault(kernel.name, [0] * len(rank.windows))[step] += 1
-    return {name: each for name, each in time.items() if len(set(count[name])) == 1}
+                time.setdefault(launch, [0] * len(rank.windows))[step] += kernel.dur
+                count.setdefault(launch, [0] * len(rank.windows))[step] += 1
+    return {launch: each for launch, each in time.items() if len(set(count[launch])) == 1}
 
 
 def slope(values: list[int] | list[float]) -> float:

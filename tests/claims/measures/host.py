@@ -22,6 +22,8 @@ from tests.claims.measures.idle import (
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+NODE = "autograd::engine::evaluate_function"
+CHECKS = {"aten::isnan", "aten::_is_any_true", "aten::item"}
 COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc):")
 # What is in these does nothing else: calls of communication, and copies for it.
 CALL = re.compile(
@@ -224,6 +226,20 @@ def both(windows: list[Window], others: list[Window]) -> int:
     return sum(length(overlap(windows, window)) for window in others)
 
 
+def checks(rank: PlainRank, each: Record) -> bool:
+    """It looks for NaN right inside of a node of autograd."""
+    node = rank.parents.get(each.number)
+    if each.name not in CHECKS or node is None or not node.name.startswith(f"{NODE}: "):
+        return False
+    return any(other.name == "aten::_is_any_true" for other in rank.children[node.number])
+
+
+def converts(each: Record) -> bool:
+    """It copies a tensor to one of another type."""
+    types = each.args.get("Input type", each.args.get("Input Type", []))
+    return each.name == "aten::copy_" and len(types) > 1 and types[0] != types[1]
+
+
 def is_operator(each: Record) -> bool:
     return each.category in OPERATORS and not STEP.match(each.name)
 
@@ -256,6 +272,8 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
         "elsewhere": others,
         "collecting": collectives,
         "optimizer": optimizer,
+        "converting": union(each.window for each in thread if converts(each)),
+        "checking": union(each.window for each in thread if checks(rank, each)),
     }
 
 
@@ -284,11 +302,14 @@ def host_time(job: Job, stated: Stated) -> str:
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
-        if part in ("loading", "compiling", "growing", "operators", "optimizer"):
+        if part in ("loading", "compiling", "growing", "operators", "optimizer", "converting", "checking"):
             low, high = low + rank.within(found[part]), high + rank.within(found[part])
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
             low, high = low + rank.within(subtract(found["silent"], busy)), high + silent
+        elif part == "elsewhere":
+            low += both(subtract(found["silent"], found["collecting"]), found["elsewhere"])
+            high += both(found["silent"], found["elsewhere"])
         elif part == "collectives":
             calls = rank.within(found["calls"])
             waits = before[rank.number]
@@ -634,6 +655,38 @@ def grows_by(job: Job, stated: Stated) -> str:
     """What calls of this name join grows, on each rank."""
     found = [growing(main_thread(rank)) for rank in job.of(stated.ranks)]
     return "" if all(found) and stated.value == "aten::cat" else "nothing grows"
+
+
+@check("checks_with")
+def checks_with(job: Job, stated: Stated) -> str:
+    """Nodes of autograd have calls of this name right inside, on each rank."""
+    found = [parts(rank)["checking"] for rank in job.of(stated.ranks)]
+    return "" if all(found) and stated.value == "aten::_is_any_true" else "nothing is checked"
+
+
+@check("converts_in")
+def converts_in(job: Job, stated: Stated) -> str:
+    """Calls of this name run on the thread of the steps of each rank."""
+    found = [parts(rank)["converting"] for rank in job.of(stated.ranks)]
+    return "" if all(found) and stated.value == "aten::copy_" else "nothing is converted"
+
+
+@check("longest_elsewhere")
+def longest_elsewhere(job: Job, stated: Stated) -> str:
+    """Of the operators of other threads, the one that is open longest meanwhile, those inside it aside."""
+    rank = the_rank(job, stated)
+    found = parts(rank)
+    time, own = subtract(found["silent"], found["collecting"]), Counter[str]()
+    for thread in rank.all_threads.values():
+        if thread is main_thread(rank):
+            continue
+        inside = {each.number: both([each.window], time) for each in thread if is_operator(each)}
+        for each in thread:
+            if each.number in inside:
+                within = [other for other in rank.children[each.number] if other.number in inside]
+                own[each.name] += inside[each.number] - sum(inside[other.number] for other in within)
+    most = max(own.values(), default=0)
+    return "" if own[stated.value] >= 0.9 * most else f"{own.most_common(1)} is longer"
 
 
 @check("steps_that_compile")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from itertools import pairwise
+from math import prod
 from statistics import median
 from typing import Any
 
 from hta_widgets.kernel_names import short_kernel_name
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.measures.copies import slope
 from tests.claims.measures.host import is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
+from tests.claims.measures.kernels import stated_by
 from tests.claims.measures.serving import labelled
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
@@ -505,22 +507,75 @@ def others_of(stated: Stated, values: dict[Any, int]) -> list[int]:
 @check("more_kernels_than_usual")
 @check("more_operators_than_usual")
 def more_kernels_than_usual(job: Job, stated: Stated) -> str:
-    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps.
-
-    If they grow, each of the steps that are compared, and this one, has more than those before it.
-    """
+    """Kernels, or operators of the thread of the steps, in the step, beyond the median of the steps."""
     rank, counts = the_rank(job, stated), {}
     of_host = stated.measure == "more_operators_than_usual"
     events = [each for each in main_thread(rank) if is_operator(each)] if of_host else rank.kernels
     for (_, step), window in step_times(job, stated.ranks[0]).items():
         counts[step] = sum(bool(overlap([window], each.window)) for each in events)
     usual = median(others_of(stated, counts))
-    compared = {*stated.about.get("others", counts), stated.about["iteration"]}
-    inside = [counts[step] for step in sorted(compared)]
-    grows = all(before < after for before, after in pairwise(inside))
-    if stated.about.get("grows") and not grows:
-        return f"{stated.measure} does not grow: {inside}"
     return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
+
+
+def times_in(job: Job, number: int, stated: Stated) -> list[int]:
+    windows = step_times(job, number)
+    return [end - start for start, end in (windows[number, step] for step in stated.about["steps"])]
+
+
+def amount_in(job: Job, stated: Stated, step: int) -> int:
+    """What is counted of the work that begins in a step: kernels, their thread blocks, or operators."""
+    rank, unit = the_rank(job, stated), stated.about["unit"]
+    start, end = step_times(job, rank.number)[rank.number, step]
+    operators = [each for each in main_thread(rank) if is_operator(each)] if unit == "operator" else []
+    inside = [each for each in (operators or rank.kernels) if start <= each.start < end]
+    return sum(prod(each.args["grid"]) if unit == "thread block" else 1 for each in inside)
+
+
+@check("work_of_first_step")
+def work_of_first_step(job: Job, stated: Stated) -> str:
+    return close(stated, amount_in(job, stated, stated.about["steps"][0]), 0.0, 0.0)
+
+
+@check("work_of_last_step")
+def work_of_last_step(job: Job, stated: Stated) -> str:
+    """And it grows from step to step."""
+    amounts = [amount_in(job, stated, step) for step in stated.about["steps"]]
+    if slope(amounts) <= 0:
+        return f"it does not grow: {amounts}"
+    return close(stated, amounts[-1], 0.0, 0.0)
+
+
+@check("growing_step_count")
+def growing_step_count(job: Job, stated: Stated) -> str:
+    return close(stated, len(times_in(job, the_rank(job, stated).number, stated)), 0.0, 0.0)
+
+
+@check("growing_step_time")
+def growing_step_time(job: Job, stated: Stated) -> str:
+    """How much longer the last step is than the first, along the slope."""
+    times = times_in(job, the_rank(job, stated).number, stated)
+    first = median(time - slope(times) * at for at, time in enumerate(times))
+    return close(stated, 100.0 * slope(times) * (len(times) - 1) / first, 0.001, 1e-6)
+
+
+@check("beyond_first_step")
+def beyond_first_step(job: Job, stated: Stated) -> str:
+    """What they take beyond the first, along the slope."""
+    of_rank = [times_in(job, rank.number, stated) for rank in job.of(stated.ranks)]
+    beyond = sum(slope(times) * len(times) * (len(times) - 1) / 2 for times in of_rank)
+    return close(stated, stated_by(job, stated, beyond), 0.001, 1e-3 if stated.unit == "%" else 10.0)
+
+
+@check("growing_on")
+def growing_on(job: Job, stated: Stated) -> str:
+    """Steps get longer on these ranks."""
+    level = [rank for rank in stated.value if slope(list(_by_step(job, rank))) <= 0]
+    return f"they do not on {level}" if level else ""
+
+
+def _by_step(job: Job, number: int) -> Iterable[int]:
+    windows = step_times(job, number)
+    return (windows[key][1] - windows[key][0] for key in sorted(windows) if key[1] in job.steps)
 
 
 @check("steps_of_two_lengths")

@@ -196,7 +196,7 @@ def advice(told: Story, topic: str) -> str:
     ("program", "headline"),
     [
         (accumulated_gradients, r"8\.80 ms per step; 8\.2\d ms is reachable at best: communication .*"),
-        (validation_in_a_step, r"13\.\d ms per step; 4\.\d+ ms of it is lost to unusually long steps.*"),
+        (validation_in_a_step, r"13\.\d ms per step; 4\.\d+ ms of it is due to unusually long steps.*"),
         (two_models, r"12\.\d ms per step; nothing to save .* computes 9\d\.\d % of it"),
         (offloaded_activations, r"8\.\d+ ms per step; [56]\.\d+ ms is reachable at best: copies .*"),
         (pinned_by_a_thread, r"8\.\d+ ms per step; 8\.\d+ ms is reachable at best: copies .*"),

@@ -214,6 +214,19 @@ def test_calls_for_memory_that_come_regularly_belong_to_the_loop(
     assert ("start_up" in set(judged(program, tmp_path)["topic"])) is is_start_up
 
 
+def test_a_wait_for_work_that_is_not_recorded_is_no_start_up(tmp_path: Path) -> None:
+    """The records of two steps are lost: there, calls that wait for their work seem to wait for nothing."""
+    program = Program()
+    for number in range(1, 9):
+        with program.step(number):
+            for _ in range(60):
+                program.operator("aten::mm", 2 * US)
+                program.launch(100 * US, recorded=("call",) if number in (4, 5) else ("call", "work"))
+            program.synchronise()
+            program.silence(2 * MS)
+    assert "start_up" not in set(judged(program, tmp_path)["topic"])
+
+
 def test_what_the_loader_takes_beside_it_is_the_loaders(tmp_path: Path) -> None:
     program = Program()
     with program.step(1):

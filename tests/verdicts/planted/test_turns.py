@@ -40,7 +40,7 @@ def test_devices_that_work_in_turn_do_not_compute_all_the_time(tmp_path: Path) -
 
 def test_what_devices_lose_in_turn_is_time_in_which_another_computes(tmp_path: Path) -> None:
     found = story(opened(tmp_path, steps(True), H100))
-    assert "is lost to" in found.headline and "nothing to save" not in found.headline
+    assert "is due to" in found.headline and "nothing to save" not in found.headline
     part = found.parts[0]
     assert part.lost_as == "compute" and part.ns == pytest.approx(found.whole_ns / 2, rel=0.01)
     assert "left of" not in found.advice[0].label

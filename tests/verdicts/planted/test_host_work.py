@@ -1,0 +1,124 @@
+"""Programs of the host alone that convert tensors, check gradients, or let other threads work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import overview
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import MS, US, Program
+
+Body = Callable[[Program], None]
+
+
+def told(folder: Path, body: Body) -> dict[str, dict[str, object]]:
+    """Of six steps that do something, and compute for 4 ms."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            body(program)
+            for _ in range(20):
+                program.operator("aten::addmm", 200 * US)
+    trace = program.open(folder)
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    return {str(row["topic"]): row for row in frame.to_dict("records")}
+
+
+def copy(program: Program, ns: int, *types: str) -> None:
+    with program.inside("cpu_op", "aten::to"), program.inside("cpu_op", "aten::_to_copy"):
+        program.operator("aten::copy_", ns, **({"Input type": [*types, "Scalar"]} if types else {}))
+
+
+@pytest.mark.parametrize(
+    ("ns", "types", "is_told"),
+    [
+        (2 * MS, ("c10::BFloat16", "float"), True),
+        (100 * US, ("c10::BFloat16", "float"), False),
+        (2 * MS, ("float", "float"), False),  # to another device or layout
+        (2 * MS, (), False),
+    ],
+)
+def test_conversions(tmp_path: Path, ns: int, types: tuple[str, ...], is_told: bool) -> None:
+    rows = told(tmp_path, lambda program: copy(program, ns, *types))
+    assert ("host_conversions" in rows) is is_told
+    if is_told:
+        assert rows["host_conversions"]["cost_ns"] == 6 * 2 * MS
+        assert "Autocast" in str(rows["host_conversions"]["suggestion"])
+
+
+def backward(program: Program, *operators: str) -> None:
+    """A node of autograd with a function of its own, and what follows that."""
+    with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
+        with program.inside("cpu_op", "AddmmBackward0"):
+            program.operator("aten::mm", 200 * US)
+            program.operator("aten::isnan", 10 * US)  # the program's own
+        for name in operators:
+            program.operator(name, 20 * US)
+
+
+CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+
+
+@pytest.mark.parametrize(
+    ("operators", "is_told"),
+    [(CHECKS, True), (("aten::sum", "aten::view"), False), (("aten::isnan", "aten::item"), False)],
+)
+def test_checks_of_gradients(tmp_path: Path, operators: tuple[str, ...], is_told: bool) -> None:
+    def body(program: Program) -> None:
+        for _ in range(10):
+            backward(program, *operators)
+
+    rows = told(tmp_path, body)
+    assert ("gradient_checks" in rows) is is_told
+    if is_told:
+        assert rows["gradient_checks"]["cost_ns"] == 6 * 10 * 60 * US
+        assert "detect_anomaly" in str(rows["gradient_checks"]["suggestion"])
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_what_a_check_of_gradients_reads_back(tmp_path: Path, checks: bool) -> None:
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(10):
+                program.operator("aten::addmm", 10 * US)
+                program.launch(60 * US)
+                with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
+                    with program.inside("cpu_op", "aten::_is_any_true" if checks else "aten::sum"):
+                        program.launch(60 * US)
+                    with program.inside("cpu_op", "aten::item"):
+                        program.synchronise(name="cudaStreamSynchronize")
+                program.silence(500 * US)
+    row = overview(program.open(tmp_path)).set_index("topic").loc["values_read_back"]
+    assert ("detect_anomaly" in row["suggestion"]) is checks
+
+
+def elsewhere(program: Program, silence: int, work: int) -> None:
+    begin = program.now
+    program.silence(silence)
+    end, program.now = program.now, begin
+    for name in ("aten::mm", "aten::add"):
+        with program.inside("cpu_op", name, tid=5):
+            program.silence(work * (3 if name == "aten::mm" else 1) // 4)
+    program.now = max(end, program.now)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_told"),
+    [
+        (lambda program: elsewhere(program, 3 * MS, 3 * MS), True),
+        (lambda program: elsewhere(program, 3 * MS, 40 * US), False),  # others hardly work meanwhile
+        (lambda program: program.silence(3 * MS), False),
+    ],
+)
+def test_other_threads(tmp_path: Path, body: Body, is_told: bool) -> None:
+    rows = told(tmp_path, body)
+    assert ("host_elsewhere" in rows) is is_told
+    assert ("host_outside" in rows) is not is_told
+    if is_told:
+        assert rows["host_elsewhere"]["cost_ns"] == 6 * 3 * MS
+        assert "They are longest in aten::mm." in str(rows["host_elsewhere"]["text"])
