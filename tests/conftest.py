@@ -7,12 +7,15 @@ what comes after: teardown, and the end of the process, which waits for threads.
 import faulthandler
 import functools
 import gc
+import importlib
 import os
 import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -41,13 +44,35 @@ settings.load_profile("usual")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """What is collected stays: there is nothing for the collector to find."""
     gc.disable()
     try:
+        _import_in_turn(session.config)
         return (yield)
     finally:
         gc.enable()
+
+
+def _import_in_turn(config: pytest.Config) -> None:
+    """Each worker begins with other files: what one has rewritten for its assertions, others find compiled.
+
+    In a fresh checkout they would all do the same at the same time.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or worker["workercount"] == 1:
+        return
+    left_out = [Path(path).resolve() for path in config.getoption("ignore") or ()]
+    files = [
+        path
+        for folder in config.args
+        for path in sorted(Path(folder).resolve().rglob("test_*.py"))
+        if not any(map(path.is_relative_to, left_out))
+    ]
+    begin = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in files[begin:] + files[:begin]:
+        with suppress(Exception, pytest.skip.Exception):  # pytest imports it again, and tells
+            importlib.import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
