@@ -211,6 +211,8 @@ class RankEvents:
             self._note_several(table)
         if slices is None:  # a file of which nothing was marked need not be looked at again
             slices = find_slices(table, self.header.marked > 0)
+            if len(slices.rows) != self.header.slices:  # events are repeated
+                slices = find_slices(table, self.header.repair)
         self._slices, self._table = slices, table
         return table, slices
 

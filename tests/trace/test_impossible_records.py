@@ -486,6 +486,16 @@ def test_memory_events_that_contradict_themselves(key: str, value: int, tmp_path
     assert opened(tmp_path, events).health.set_index("check").loc["memory_gaps", "count"] == 1
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_repeated_events_are_left_out_of_what_the_cache_holds(tmp_path: Path, cached: bool) -> None:
+    events = program(steps=20)
+    path = write(tmp_path / "trace.json", [*events, *map(dict, events)], schemaVersion=1)
+    folder = tmp_path / "cache"
+    if cached:
+        Trace.open(path, cache=folder)
+    assert len(Trace.open(path, cache=folder).rank(0).event_id) == len(events)
+
+
 def test_marks_are_the_same_from_the_cache(tmp_path: Path) -> None:
     path = write(tmp_path / "trace.json", changed(late_end))
     folder = tmp_path / "cache"

@@ -23,7 +23,7 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
 MOST: Final = 0.5
-_REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")
+REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")
 _KERNEL: Final = re.compile(r"^triton_(?:poi|red|per|tem|for|mm|bmm|helion)_")
 _ENGINES: Final = (
     (
@@ -46,7 +46,7 @@ def _regions(rank_trace: RankTrace) -> Int64:
 
 
 def _is_region(name: str) -> bool:
-    return bool(_REGION.search(name) or INDUCTOR_FILE.search(name))
+    return bool(REGION.search(name) or INDUCTOR_FILE.search(name))
 
 
 @memoize_per_rank()

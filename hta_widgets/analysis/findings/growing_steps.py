@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.unusual_steps import WORK, begin_of_work, spent_in_steps
 from hta_widgets.analysis.memory.growth import growth
-from hta_widgets.arrays import Bool, Float64, Int64
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.formatting import counted
 
 _MOST: Final = 0.5
@@ -87,17 +87,22 @@ def _work(measure: str, count: int, grown: _Grown, ranks: tuple[int, ...]) -> Cl
     return Claim(measure, count, "count", "", ranks, about, counted(count, grown.unit))
 
 
-def as_expected(inputs: Inputs, steps: pd.DataFrame) -> Bool:
-    """Which of these steps are as long as they are since each does more, up to a tenth."""
-    ranks = {rank: does_more(inputs, rank) for rank in steps["rank"].unique().tolist()}
-    rows = zip(steps["rank"], steps["iteration"], steps["dur_ns"], strict=True)
-    return np.array(
+def without_growth(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
+    """Unusual steps without those that are as long as is expected, up to a tenth, where each does more.
+
+    Of the others what is expected is no part of the excess.
+    """
+    grown = {rank: does_more(inputs, rank) for rank in late["rank"].unique().tolist()}
+    expected = np.array(
         [
-            (grown := ranks[rank]) is not None and ns <= (1 + LEAST_EXCESS) * grown.steps.get(step, 0)
-            for rank, step, ns in rows
+            each.steps.get(step, 0) if (each := grown[rank]) else 0
+            for rank, step in zip(late["rank"], late["iteration"], strict=True)
         ],
-        np.bool_,
+        np.int64,
     )
+    dur, excess = (late[name].to_numpy(np.int64) for name in ("dur_ns", "excess_ns"))
+    found: pd.DataFrame = late.assign(excess_ns=np.minimum(excess, dur - expected))
+    return found[dur > (1 + LEAST_EXCESS) * expected]
 
 
 def does_more(inputs: Inputs, rank: int) -> _Grown | None:
@@ -114,14 +119,14 @@ def _grown(inputs: Inputs, rank: int) -> _Grown | None:
     times = windows[:, 1] - windows[:, 0]
     slope, chance = growth(times)
     work = next((part for part in WORK if part in spent), None)
-    if work is None or slope <= 0 or 2 * chance >= CERTAIN:
+    if work is None or slope <= 0 or chance >= CERTAIN:
         return None
     worked = spent[work].within_each(windows)
     if growth(worked)[0] < _MOST * slope:
         return None
     for unit, amounts in _amounts(inputs, rank, windows, WORK[work]).items():
         rises, chance = growth(amounts)
-        if rises > 0 and 2 * chance < CERTAIN and _rise(amounts) >= _EXPLAINED * _rise(worked):
+        if rises > 0 and chance < CERTAIN and _rise(amounts) >= _EXPLAINED * _rise(worked):
             return _Grown(
                 round(slope * len(times) * (len(times) - 1) / 2),
                 inputs.judged_time(rank).length,

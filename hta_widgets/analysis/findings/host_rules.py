@@ -7,6 +7,7 @@ from typing import Final
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.findings.callers import place_claim
+from hta_widgets.analysis.findings.compiled import REGION
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import (
@@ -42,9 +43,6 @@ _PASSES: Final = 5
 _MENTIONED: Final = 0.1
 _ALL: Final = 0.75
 """What is open for so much of the time is the loop itself: it tells nothing of where in it time is lost."""
-_FEWER: Final = (
-    "fewer and larger operators: torch.compile joins small ones, and a larger batch gives each more"
-)
 
 
 def _operators(inputs: Inputs) -> Finding | None:
@@ -73,7 +71,7 @@ def _operators(inputs: Inputs) -> Finding | None:
             often=Claim("operators", often, "count", ranks=tuple(ranks), about=per_step, shown=f"{often:,}"),
             each=Claim("mean_operator", each, "ns", ranks=tuple(ranks)),
         )
-        advice = f"Run {_FEWER} to do."
+        advice = _run_fewer(inputs)
     region, open_ns = next(iter(longest_first(host.regions for host in hosts.values()).items()), ("", 0))
     where: Said = ""
     if 2 * open_ns >= whole:
@@ -93,6 +91,14 @@ def _operators(inputs: Inputs) -> Finding | None:
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
+
+
+def _run_fewer(inputs: Inputs) -> str:
+    """What to do about operators that are short and many."""
+    how = "torch.compile joins small ones"
+    if inputs.any_name(REGION):  # it does already
+        how = "torch.compile joins more of them without graph breaks (TORCH_LOGS=graph_breaks)"
+    return f"Run fewer and larger operators: {how}, and a larger batch gives each more to do."
 
 
 def _loading(inputs: Inputs) -> Finding | None:
@@ -153,7 +159,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         where = (
             ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )
-        advice, places, mostly_there = f"Run {_FEWER} to do.", [], False
+        advice, places, mostly_there = _run_fewer(inputs), [], False
     elif places:
         where = ". {places}. The longest stretch is {longest}"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."

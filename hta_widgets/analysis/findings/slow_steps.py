@@ -8,7 +8,7 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.growing_steps import as_expected
+from hta_widgets.analysis.findings.growing_steps import without_growth
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.unusual_steps import (
@@ -52,7 +52,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
     slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
     late = steps[steps["outlier"] & ~slow_rank]
-    late = without_waits(inputs, _not_stalled(inputs, late[~as_expected(inputs, late)]))
+    late = without_waits(inputs, _not_stalled(inputs, without_growth(inputs, late)))
     late = without_told(inputs, late)
     if late.empty:
         return None
@@ -73,8 +73,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         )
     elif first:
         advice = (
-            "They come first: what runs only then, such as autotuning or compiling, ends by itself. Record "
-            "after more warm-up steps to see. "
+            f"{'They come' if count > 1 else 'It comes'} first: what runs only then, such as autotuning or "
+            "compiling, ends by itself. Record after more warm-up steps to see. "
         )
     rank, step = int(worst["rank"]), int(worst["iteration"])
     share, concerned = 100.0 * lost / whole, sorted(late["rank"].unique().tolist())

@@ -227,7 +227,7 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
     said = title(row)
     causes = [_of_rank(rule.cause, row) for rule in rules]
-    if len(rules) == 1 and RANK not in rules[0].cause and not said.startswith(rules[0].title):
+    if len(rules) == 1 and RANK not in rules[0].cause and not said.startswith(rules[0].title.rstrip(",.")):
         causes = []  # the title says more than what all findings of the rule are
     words = next(filter(None, causes), decapitalised(said))
     if rules and said.startswith(rules[-1].title):

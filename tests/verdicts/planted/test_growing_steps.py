@@ -88,7 +88,7 @@ def test_too_few_steps_to_tell(tmp_path: Path) -> None:
     ("slow", "title", "advice"),
     [
         ((1, 2), "(the first 2)", "They come first"),
-        ((1,), "(the first)", "They come first"),
+        ((1,), "(the first)", "It comes first"),
         ((2, 5, 8), "(every 3 steps)", "They come every 3 steps"),
         ((3, 4), "steps", "Look at"),
     ],

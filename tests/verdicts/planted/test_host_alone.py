@@ -137,14 +137,19 @@ def test_time_that_nothing_names_asks_for_stacks(tmp_path: Path) -> None:
     assert "with_stack=True" in row["suggestion"] and "longest stretch is 6.00 ms" in row["text"]
 
 
-def test_gaps_between_short_operators_are_not_to_be_recorded_but_to_be_fewer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gaps_between_short_operators_are_not_to_be_recorded_but_to_be_fewer(
+    tmp_path: Path, compiled: bool
+) -> None:
     def pieces(program: Program, number: int) -> None:
         for _ in range(500):
-            program.operator("aten::add", 2 * US)
+            with program.inside("cpu_op", f"Torch-Compiled Region: {number}/0" if compiled else "aten::add"):
+                program.silence(2 * US)
             program.silence(4 * US)
 
     row = told(tmp_path, steps(pieces))["host_outside"]
     assert "between short operators" in row["text"] and "torch.compile" in row["suggestion"]
+    assert ("without graph breaks" in row["suggestion"]) is compiled
 
 
 @pytest.mark.parametrize("fused", [False, True])

@@ -51,13 +51,14 @@ def test_conversions(tmp_path: Path, ns: int, types: tuple[str, ...], is_told: b
 
 
 def backward(program: Program, *operators: str) -> None:
-    """A node of autograd with a function of its own, and what follows that."""
-    with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
-        with program.inside("cpu_op", "AddmmBackward0"):
-            program.operator("aten::mm", 200 * US)
-            program.operator("aten::isnan", 10 * US)  # the program's own
-        for name in operators:
-            program.operator(name, 20 * US)
+    """Ten nodes of autograd, each with a function of its own, and what follows that."""
+    for _ in range(10):
+        with program.inside("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"):
+            with program.inside("cpu_op", "AddmmBackward0"):
+                program.operator("aten::mm", 200 * US)
+                program.operator("aten::isnan", 10 * US)  # the program's own
+            for name in operators:
+                program.operator(name, 20 * US)
 
 
 CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
@@ -68,11 +69,7 @@ CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
     [(CHECKS, True), (("aten::sum", "aten::view"), False), (("aten::isnan", "aten::item"), False)],
 )
 def test_checks_of_gradients(tmp_path: Path, operators: tuple[str, ...], is_told: bool) -> None:
-    def body(program: Program) -> None:
-        for _ in range(10):
-            backward(program, *operators)
-
-    rows = told(tmp_path, body)
+    rows = told(tmp_path, lambda program: backward(program, *operators))
     assert ("gradient_checks" in rows) is is_told
     if is_told:
         assert rows["gradient_checks"]["cost_ns"] == 6 * 10 * 60 * US
