@@ -359,6 +359,22 @@ def test_warm_up_and_outliers_do_not_count(tmp_path):
     assert "2 left out: warm-up" in table.loc["steps", "value"]
 
 
+def test_steps_of_a_server_are_compared_with_those_of_as_many_tokens(tmp_path):
+    """Prompts of two lengths are no outliers of each other."""
+    events, at = [], 0
+    for number, tokens in enumerate([1000, 4000] * 6):
+        time = 100 * tokens + 50_000 * (number == 5)
+        name = f"step[EXTEND bs=1 toks={tokens}]"
+        events += [
+            event("user_annotation", name, at, time - 10),
+            launch(at + 10, number + 1),
+            kernel("k", at + 100, time - 1_000, correlation=number + 1),
+        ]
+        at += time
+    excluded = sample({"A": job(tmp_path, events)})["A"].excluded
+    assert {step for step, why in excluded.items() if why in ("outlier", "warm-up")} == {5}
+
+
 def test_the_clock_of_the_iterations_is_used(tmp_path):
     """The host's marks jump and its device, far behind, works at an even pace; then the device keeps up."""
     events = []

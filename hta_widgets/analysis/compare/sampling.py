@@ -48,6 +48,7 @@ class Steps:
             step launched (see `sample`).
         source: what marks the steps (see `Trace.iterations`).
         kinds: str[S] what a server did in each, e.g. "decode 32"; "" in training.
+        tokens: int64[S] and how many tokens that were, -1 where it is not recorded.
         excluded: iteration -> why it does not count.
     """
 
@@ -57,6 +58,7 @@ class Steps:
     clock: str
     source: str
     kinds: npt.NDArray[np.object_]
+    tokens: Int64
     excluded: dict[int, str]
 
     def __len__(self) -> int:
@@ -91,7 +93,7 @@ class Steps:
         """The steps that the mask `kept` selects; `why` the others do not count."""
         return replace(
             self, iterations=self.iterations[kept], windows=self.windows[kept], kinds=self.kinds[kept],
-            excluded=self.excluded | dict(why),
+            tokens=self.tokens[kept], excluded=self.excluded | dict(why),
         )  # fmt: skip
 
 
@@ -113,10 +115,10 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
 
     A step counts if it is complete on every chosen rank, lies in the scope (among its iterations; whole in
     its window), and is usual. Its time is that of all ranks together. With four complete steps or more, a
-    step is unusual if it differs from the median of the steps of its kind (of a server: same phase and batch
-    size) by more than a tenth and by more than three standard deviations (1.4826 median absolute deviations
-    each): as in `step_times`, but in both directions and whatever the number of tokens. Unusual steps before
-    the first usual one are warm-up, the others outliers.
+    step is unusual if it differs from the median of the steps of its kind (of a server: same phase, batch
+    size and number of tokens) by more than a tenth and by more than three standard deviations (1.4826 median
+    absolute deviations each): as in `step_times`, but in both directions. Unusual steps before the first
+    usual one are warm-up, the others outliers.
 
     The clock is that of the runs' iterations (`RankTrace.iteration_clock`). Runs that differ in it are timed
     on the device, from the first work of each step to that of the next, so that waiting for the host counts
@@ -151,19 +153,23 @@ def _complete(trace: Trace, scope: Scope, clock: Clock | None = None) -> Steps:
         cut |= unended
     rows = [frame[frame["iteration"].isin(common - cut)].set_index("iteration") for frame in frames]
     if not rows:
-        return Steps((), np.empty(0, np.int64), np.empty((0, 0, 2), np.int64), clock, "", _NO_KINDS, {})
+        none = np.empty(0, np.int64)
+        return Steps((), none, np.empty((0, 0, 2), np.int64), clock, "", _NO_KINDS, none, {})
     numbers = rows[0].index.to_numpy(np.int64)
     windows = [frame.loc[numbers, edges].to_numpy(np.int64) for frame in rows]
     source = " + ".join(sorted({text for frame in frames for text in frame["source"].unique()}))
-    return Steps(tuple(ranks), numbers, np.stack(windows, 1), clock, source, _kinds(rows[0]), excluded)
+    tokens = rows[0]["tokens"].to_numpy(np.int64, na_value=-1)
+    return Steps(
+        tuple(ranks), numbers, np.stack(windows, 1), clock, source, _kinds(rows[0]), tokens, excluded
+    )
 
 
 def _usual(steps: Steps) -> Steps:
-    time = pd.Series(steps.durations)
-    of_kind = time.groupby(steps.kinds)
+    time, alike = pd.Series(steps.durations), [steps.kinds, steps.tokens]
+    of_kind = time.groupby(alike)
     usual = of_kind.transform("median")
     apart = (time - usual).abs()
-    spread = apart.groupby(steps.kinds).transform("median")
+    spread = apart.groupby(alike).transform("median")
     limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
     unusual = ((apart > limit) & (of_kind.transform("count") >= LEAST_STEPS)).to_numpy(np.bool_)
     if not unusual.any():
