@@ -8,7 +8,8 @@ from hta_widgets.analysis.evidence.markdown import markdown
 
 FINDING = {
     "id": "waiting", "cost": {"value": 20.0, "unit": "%", "of": "step time"}, "claim": "Ranks wait.",
-    "where": [], "evidence": [], "do": "Balance.", "trust": "high", "runs": [{"argv": ["hta-widgets", "health"]}],
+    "where": [], "evidence": [], "do": "Balance.", "trust": "high",
+    "runs": [{"argv": ["hta-widgets", "health"]}],
 }  # fmt: skip
 DOCUMENT = {
     "verdict": "Ranks wait.", "time": {"shares_pct": {"not_recorded": 100.0}, "rank": "all"},
