@@ -81,7 +81,8 @@ def difference(one: ast.AST, other: ast.AST) -> tuple[ast.expr, ast.expr] | None
     if len(differing) != 1:
         return whole  # type: ignore[return-value]
     name, mine, theirs = differing[0]
-    if (isinstance(one, ast.Call) and name == "func") or not isinstance(mine, ast.AST):
+    is_method = isinstance(mine, ast.Attribute) and mine.attr == getattr(theirs, "attr", "")
+    if (isinstance(one, ast.Call) and name == "func" and not is_method) or not isinstance(mine, ast.AST):
         return whole  # type: ignore[return-value]
     if isinstance(mine, ast.expr) and type(mine) is not type(theirs):
         return mine, theirs

@@ -21,6 +21,9 @@ from hta_widgets.jit import kernel
 def larger(a, b):
     return max(a, b) if a < b and a >= 0 else b + 1
 
+def any_of(a, b):
+    return (a | b).any()
+
 @kernel
 def twice(a):
     return a * 2
@@ -36,6 +39,8 @@ def twice(a):
         ("b + 1", "b - 1", ("b + 1", "b - 1")),
         ("and a", "or a", ("a < b and a >= 0", "a < b or a >= 0")),
         ("else b + 1", "else a", ("b + 1", "a")),
+        ("a | b", "a & b", ("a | b", "a & b")),  # of which a method is called
+        (".any()", ".all()", ("(a | b).any()", "(a | b).all()")),
     ],
 )
 def test_the_smallest_expression_that_differs(old: str, new: str, expected: tuple[str, str]) -> None:

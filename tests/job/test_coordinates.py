@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from hta_widgets.analysis import slowdown
 from hta_widgets.analysis.core.components import components
+from hta_widgets.analysis.parallelism import coordinates as of_groups
 from hta_widgets.analysis.parallelism.coordinates import coordinates, listed_coordinates
+from hta_widgets.analysis.parallelism.grid import UNKNOWN, purposes
+from hta_widgets.trace.scope import Scope
 from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob, opened
 from tests.job.test_recordings import culprits, job_row
 from tests.support import crossed
@@ -57,6 +61,17 @@ def test_files_alone_tell_the_same_places(name, described, tmp_path):
 @pytest.mark.parametrize("name", JOBS)
 def test_files_that_describe_no_group_tell_no_place(name):
     assert listed_coordinates(opened(replace(JOBS[name], described=UNDEFINED))) is None
+
+
+@pytest.mark.parametrize(("size", "told"), [(8, True), (7, False)])
+def test_a_group_of_unknown_purpose_matters_unless_it_holds_all_ranks(monkeypatch, size, told):
+    trace = opened(JOBS["tensor"])
+    known = purposes(trace, Scope())
+    other = known[0]._replace(group=SimpleNamespace(size=size), dimension=UNKNOWN, order=())
+    expected = coordinates(trace)
+    monkeypatch.setattr(of_groups, "purposes", lambda *_: [*known, other])
+    assert expected is not None and trace.job_size == 8
+    assert coordinates(trace) == (expected if told else None)
 
 
 def test_places_of_chosen_ranks_are_those_in_the_job():

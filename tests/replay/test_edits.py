@@ -64,6 +64,11 @@ def host_bound():
     ]
 
 
+def test_an_edit_is_shown_as_the_expression_that_makes_it():
+    edit = edits.without("aten::x")
+    assert repr(edit) == f"Edit(expression={edit.expression!r}, bound={edit.bound})"
+
+
 def test_half_the_host(tmp_path):
     assert extent(tmp_path, host_bound()) == 91_000
     assert extent(tmp_path, host_bound(), edits.host(0.5)) == 37_500 + 6_000 + 10_000

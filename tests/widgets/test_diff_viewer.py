@@ -197,8 +197,10 @@ def test_what_is_looked_at_in_one_run_is_looked_at_in_the_other(viewer: DiffView
     same = rows[rows["event_id"] == event_id]["name"].item()
     assert viewer.align == "op"  # else they would stand apart by what the steps do before
     assert rank == 0 and same == kernels[kernels["event_id"] == chosen]["name"].item()
+    viewer.align = "step"
     viewer.selections[second].focus = None
     until(lambda: viewer.selections[first].focus is None)
+    assert viewer.align == "step"  # there is nothing to align by
 
 
 def test_anchors_are_by_what_the_browser_asks(viewer: DiffViewer) -> None:

@@ -323,6 +323,25 @@ describe("the axis", () => {
     expect(filled[0]).toEqual([100, MINIMAP_HEIGHT, 900, TOP - MINIMAP_HEIGHT]);
   });
 
+  it("has the titles of iterations in the strip that is theirs", () => {
+    const filled: number[][] = [];
+    const titles: [string, number, number][] = [];
+    const context = pen((name, ...given: never[]) => {
+      if (name === "fillRect") filled.push(given);
+      if (name === "fillText" && String(given[0]).startsWith("step")) titles.push(given as never);
+      return { width: 40 };
+    });
+    const place = { view: { t0: 0, t1: 1000 }, gutter: 100, width: 1100, height: 300, scroll: 0 };
+    const step = { rank: 0, iteration: 7, label: "step 7", start: 200, end: 600 };
+    drawAxis(context, place, new Bands([step]), [], {} as Palette);
+    const [left = 0, top = 0, width = 0, height = 0] = filled.at(-1) ?? [];
+    expect([left, width]).toEqual([300, 399]);
+    expect(top).toBeGreaterThanOrEqual(MINIMAP_HEIGHT);
+    const [[, x, y] = ["", 0, 0]] = titles;
+    expect(x).toBe(left + 4);
+    expect(Math.abs(y - (top + height / 2))).toBeLessThan(1);
+  });
+
   it("measures no title without room, and each text once", () => {
     const measured: string[] = [];
     const written: string[] = [];

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis.findings import CHECKED, overview
+from hta_widgets.analysis.findings.fsdp_rules import _listed
 from tests.job.fsdp_jobs import US, FsdpJob
 from tests.support import crossed
 
@@ -152,3 +154,8 @@ def test_bundled_examples_have_no_such_fault(name: str):
     frame = overview(examples.load(name))
     assert "fsdp_prefetch" not in set(frame["topic"])
     assert frame.loc[frame["severity"] == CHECKED, "checked"].str.contains("fsdp_prefetch").any()
+
+
+def test_units_that_lose_as_much_stand_in_the_order_of_their_names() -> None:
+    late = pd.DataFrame({"name": ["b", "a", "c", "c"], "exposed_ns": [5, 5, 3, 3]})
+    assert next(iter(_listed(late).claims)).value == ("c", "a", "b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,8 @@ def test_it_is_told(tmp_path, program, topic, words):
     assert words in str(found[topic]["text"])
     assert "FSDP" not in str(found[topic]["suggestion"])  # of a single rank
     assert (found[topic]["cost_ns"], found[topic]["share_pct"], found[topic]["saving"]) == (0, 0.0, "")
+    of = {(claim["unit"], claim["of"]) for claim in json.loads(str(found[topic]["claims"]))}
+    assert all(whole == ("memory" if unit == "%" else "") for unit, whole in of)
 
 
 @pytest.mark.parametrize(
