@@ -67,5 +67,7 @@ ANALYSES: Final = Entries(
     }
 )
 
-TABLES: Final = Entries({"critical_path_summary": "critical_path.by_name"})
-"""Answers for the command line that no panel shows: another one draws the same."""
+TABLES: Final = Entries(
+    {"critical_path_summary": "critical_path.by_name", "longest_events": "inspect.longest"}
+)
+"""Answers for the command line that no panel shows: another one draws the same, or lists it."""

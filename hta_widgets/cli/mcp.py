@@ -27,6 +27,10 @@ _NAME: Final = "hta-widgets"
 _SKILL: Final = "hta-widgets://skill"
 _SCHEMA: Final = "hta-widgets://schema/evidence"
 _MOST_OPEN: Final = 4
+_INSTRUCTIONS: Final = (
+    "Each command that follows is a tool of this server: call diagnose, analyze, event, what_if (what-if), "
+    "compare (diff), check and health with the arguments that their schemas list.\n\n"
+)
 
 
 def run(arguments: Namespace) -> Exit:
@@ -105,7 +109,7 @@ def server_of(roots: Roots) -> Server[Any]:
         )
 
     return Server(
-        _NAME, version=__version__, instructions=SKILL.read_text(encoding="utf-8"),
+        _NAME, version=__version__, instructions=_INSTRUCTIONS + SKILL.read_text(encoding="utf-8"),
         on_list_tools=list_tools, on_call_tool=call_tool, on_list_resources=list_resources,
         on_read_resource=read_resource,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from hta_widgets.cli.arguments import parse
 from hta_widgets.cli.exits import Exit, UsageError, code_of
 from hta_widgets.cli.mcp_tools import Tool
 from hta_widgets.cli.output import taken
+from hta_widgets.cli.paths import check_paths
 from hta_widgets.errors import HtaWidgetsError
 
 _MOST_FILES: Final = 100_000
@@ -85,6 +86,7 @@ def answered(roots: Roots, tool: Tool, given: Mapping[str, Any]) -> tuple[str, b
             roots.check(path)
         arguments = parse(tool.argv(given, paths))
         arguments.quiet = True
+        check_paths(paths)
         command = import_module(f"hta_widgets.cli.{arguments.command.replace('-', '_')}")
         with taken() as lines:
             command.run(arguments)

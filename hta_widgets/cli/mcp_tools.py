@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hta_widgets.analysis.registry import ANALYSES, TABLES
+from hta_widgets.cli.limits import LINES
 
 Given = Mapping[str, Any]
 
@@ -16,15 +17,15 @@ _MOST_OF_DOCUMENT: Final = 4000
 
 _TEXT: Final = {"type": "string"}
 _PATH: Final = {**_TEXT, "description": "file, or folder with a file per rank, below a root"}
-_SCOPE: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "ranks": {**_TEXT, "description": "0,2-5"},
-        "iterations": {**_TEXT, "description": "10,11"},
-        "window": {**_TEXT, "description": "10ms:25ms, with units"},
-    },
+_RECORDING: Final = {
+    **_TEXT,
+    "description": "one of several in the folder; default: the last",
 }
+_PART: Final = {
+    "ranks": {**_TEXT, "description": "0,2-5"},
+    "iterations": {**_TEXT, "description": "10,11"},
+}
+_WINDOW: Final = {"window": {**_TEXT, "description": "10ms:25ms, with units"}}
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ def _budget(most: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _scope_of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+_SCOPE: Final = _scope_of(**_PART, **_WINDOW)
+_STEPS: Final = _scope_of(**_PART)
+
+
 def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
     return {
         "type": "object", "additionalProperties": False, "required": list(required),
@@ -69,7 +78,11 @@ def _tokens(given: Given) -> str:
 
 
 def _scope(given: Given) -> list[str]:
-    return _words(given.get("scope", {}), "ranks", "iterations", "window")
+    """The part of a recording, and which of several."""
+    return [
+        *_words(given.get("scope", {}), "ranks", "iterations", "window"),
+        *_words(given, "recording"),
+    ]
 
 
 def _diagnose(given: Given, paths: Sequence[str]) -> list[str]:
@@ -85,7 +98,7 @@ def _analyze(given: Given, paths: Sequence[str]) -> list[str]:
 
 
 def _event(given: Given, paths: Sequence[str]) -> list[str]:
-    return ["event", "--json", *_words(given, "budget"), "--", *paths, *given["refs"]]
+    return ["event", "--json", *_words(given, "recording", "budget"), "--", *paths, *given["refs"]]
 
 
 def _what_if(given: Given, paths: Sequence[str]) -> list[str]:
@@ -104,11 +117,16 @@ def _edit(edit: Given) -> str:
 
 def _compare(given: Given, paths: Sequence[str]) -> list[str]:
     limits = [f"--fail-on={limit}" for limit in given.get("limits", [])]
-    return ["diff", "--format=json", *limits, _tokens(given), "--", *paths]
+    words = [*limits, *_words(given, "by", "top"), *_scope(given), _tokens(given)]
+    return ["diff", "--format=json", *words, "--", *paths]
+
+
+def _check(given: Given, paths: Sequence[str]) -> list[str]:
+    return ["check", "--json", *_words(given, "finding"), *_scope(given), "--", *paths]
 
 
 def _health(given: Given, paths: Sequence[str]) -> list[str]:
-    return ["health", "--json", "--fail-on=never", _tokens(given), "--", *paths]
+    return ["health", "--json", "--fail-on=never", *_scope(given), _tokens(given), "--", *paths]
 
 
 _TOOLS: Final = (
@@ -116,7 +134,7 @@ _TOOLS: Final = (
         "diagnose",
         "Start here. The evidence of a recording: what costs time, how much, what to do, and how far to "
         "trust it. Obey trust.vetoes.",
-        _object(["path"], path=_PATH, scope=_SCOPE, budget=_budget(_MOST_OF_DOCUMENT)),
+        _object(["path"], path=_PATH, recording=_RECORDING, scope=_SCOPE, budget=_budget(_MOST_OF_DOCUMENT)),
         _diagnose,
     ),
     Tool(
@@ -125,6 +143,7 @@ _TOOLS: Final = (
         _object(
             ["path", "kind"],
             path=_PATH,
+            recording=_RECORDING,
             kind={"enum": [*ANALYSES, *TABLES]},
             options={"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
             scope=_SCOPE,
@@ -142,6 +161,7 @@ _TOOLS: Final = (
         _object(
             ["path", "refs"],
             path=_PATH,
+            recording=_RECORDING,
             refs={
                 "type": "array",
                 "minItems": 1,
@@ -159,6 +179,7 @@ _TOOLS: Final = (
         _object(
             ["path"],
             path=_PATH,
+            recording=_RECORDING,
             findings={"type": "array", "items": _TEXT, "description": "ids of diagnose"},
             edits={
                 "type": "array",
@@ -180,15 +201,30 @@ _TOOLS: Final = (
             ["paths"],
             paths={"type": "array", "items": _PATH, "minItems": 2, "maxItems": 8},
             limits={"type": "array", "items": _TEXT, "description": "step_time>+3%"},
+            by={"enum": [*LINES], "description": "what is compared line by line; default kernel"},
+            top={"type": "integer", "minimum": 0},
+            scope=_STEPS,
             budget=_budget(_MOST_TOKENS),
         ),
         _compare,
         ("paths",),
     ),
     Tool(
+        "check",
+        "Whether a change saved what a finding of the recording before it predicted.",
+        _object(
+            ["paths", "finding"],
+            paths={"type": "array", "items": _PATH, "minItems": 2, "maxItems": 2},
+            finding={**_TEXT, "description": "an id of diagnose about the first"},
+            scope=_STEPS,
+        ),
+        _check,
+        ("paths",),
+    ),
+    Tool(
         "health",
         "What is wrong, missing or doubtful in a recording.",
-        _object(["path"], path=_PATH, budget=_budget(_MOST_TOKENS)),
+        _object(["path"], path=_PATH, recording=_RECORDING, budget=_budget(_MOST_TOKENS)),
         _health,
     ),
 )

@@ -14,6 +14,7 @@ from importlib import import_module
 from hta_widgets.cli.arguments import parse
 from hta_widgets.cli.exits import Exit, OutputError, code_of
 from hta_widgets.cli.output import ClosedOutput, to_stdout
+from hta_widgets.cli.paths import check_paths
 from hta_widgets.cli.terminal import printable, what_encodings_lack
 from hta_widgets.errors import HtaWidgetsError
 
@@ -53,6 +54,7 @@ def _run(argv: Sequence[str] | None) -> int:
         arguments = parse(argv)
     except SystemExit as over:  # --help, --version, --list
         return int(over.code or 0)
+    check_paths(getattr(arguments, "paths", ()))
     # by name: a command imports what it needs, and pandas alone would double the time of --help
     module = arguments.command.replace("-", "_")
     code: int = import_module(f"hta_widgets.cli.{module}").run(arguments)

@@ -146,3 +146,17 @@ def test_page_tells_every_code() -> None:
     for line in codes_in_words().splitlines():
         code, words = line.split(maxsplit=1)
         assert f"| {code} | {words}" in page
+
+
+def test_a_wrong_path_is_refused_at_once_with_what_lies_there(run: Run, tmp_path: Path) -> None:
+    for name in ("run_17", "run_18"):
+        (tmp_path / name).mkdir()
+    failed(run("diagnose", tmp_path / "rn_17"), 3, "did you mean 'run_17'?", "holds run_17 and run_18")
+    failed(run("event", tmp_path / "run_17" / "a" / "b", "0:1"), 3, "run_17 is empty")
+    for number in range(9):
+        (tmp_path / "run_18" / f"{number}.json").touch()
+    failed(
+        run("summary", tmp_path / "run_18" / "moon"),
+        3,
+        "holds 0.json, 1.json, 2.json, 3.json, 4.json and 4 more",
+    )

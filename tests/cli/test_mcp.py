@@ -70,6 +70,19 @@ SAME: list[tuple[str, dict[str, Any], list[str]]] = [
         {"paths": [GPT2, FSDP], "limits": ["step_time>+3%"]},
         ["diff", GPT2, FSDP, "--format", "json", "--fail-on", "step_time>+3%", "--budget", "2000"],
     ),
+    (
+        "compare",
+        {"paths": [GPT2, FSDP], "by": "op", "top": 3, "scope": {"ranks": "0"}},
+        [
+            "diff", GPT2, FSDP, "--format", "json", "--by", "op", "--top", "3", "--ranks", "0",
+            "--budget", "2000",
+        ],
+    ),
+    (
+        "check",
+        {"paths": [GPT2, FSDP], "finding": "exposed_communication"},
+        ["check", GPT2, FSDP, "--finding", "exposed_communication", "--json"],
+    ),
     ("health", {"path": DDP}, ["health", DDP, "--json", "--fail-on", "never", "--budget", "2000"]),
 ]  # fmt: skip
 # What a client may not ask, and the code and the words of the refusal.
@@ -109,11 +122,11 @@ def test_a_client_over_standard_input_and_output() -> None:
         )
         async with mcp.Client(server) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert list(tools) == ["diagnose", "analyze", "event", "what_if", "compare", "health"]
+            assert list(tools) == ["diagnose", "analyze", "event", "what_if", "compare", "check", "health"]
             for tool in tools.values():
                 jsonschema.Draft202012Validator.check_schema(tool.input_schema)
                 assert tool.description and tool.annotations and tool.annotations.read_only_hint
-            assert client.instructions == SKILL.read_text(encoding="utf-8")
+            assert client.instructions.endswith(SKILL.read_text(encoding="utf-8"))
             for name, given, argv in SAME:
                 result = await client.call_tool(name, given)
                 (content,) = result.content

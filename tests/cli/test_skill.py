@@ -38,6 +38,7 @@ def test_each_command_of_it_runs_within_its_size(command: str) -> None:
     finding = "exposed_communication" if "check" in command else "data_stall"
     first = examples.path("gpt2_ddp") if "check" in command or "module" in command else DDP
     after = first if "diff" in command else examples.path("gpt2_fsdp_full_shard")
+    first = examples.path("continuous_batching") if "serving_" in command or "roles" in command else first
     known = {"TRACE": str(first), "AFTER": str(after), "ID": finding, "RANK:ID": "0:1"}
     words = [known.get(word, word) for word in shlex.split(command)[1:]]
     answer = ask(*words)

@@ -27,17 +27,21 @@ if TYPE_CHECKING:
 _PARTS: Final = {
     **dict.fromkeys(("qkv", "o_proj", "gate_up", "down", "router", "lm_head", "product"), "matrix products"),
     **{part: part for part in ("attention", "experts", "communication", "sampling")},
+    "lora": "LoRA",
 }
 _OTHERS: Final = "other kernels"
 _LEAST_PCT: Final = 5.0
 _MOST_PCT: Final = 50.0
-# From this share on sampling is worth a word, whatever takes most.
-_SAMPLING_PCT: Final = 10.0
+# From this share on these are worth a word, whatever takes most.
+_ADDED: Final = ("sampling", "LoRA")
+_ADDED_PCT: Final = 10.0
 _ADVICE: Final = {
     "communication": "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the "
     "model among fewer devices (tensor parallelism).",
     "experts": "Larger batches read the weights of experts less often per token; so do experts that are "
     "divided among more devices.",
+    "LoRA": "Merge the adapter into the weights if all requests use one; else adapters of lower rank, or of "
+    "fewer modules, take less time.",
     "sampling": "Sample fewer requests with top-p, top-k or penalties, or use the engine's fused sampler.",
     _OTHERS: "Fuse small kernels: norms, rope, copies, quantisation (torch.compile, the engine's fusions).",
 }
@@ -161,8 +165,8 @@ def uneven_experts(inputs: Inputs) -> Finding | None:
 
 
 def _advice(shown: pd.Series[float], most: str, phase: str) -> str:
-    if shown.get("sampling", 0.0) >= _SAMPLING_PCT:
-        return _ADVICE["sampling"]
+    if added := next((part for part in _ADDED if shown.get(part, 0.0) >= _ADDED_PCT), ""):
+        return _ADVICE[added]
     return _ADVICE.get(most, _COMPUTE_LESS if phase in ("prefill", "mixed") else _READ_LESS)
 
 

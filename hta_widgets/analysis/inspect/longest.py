@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import brief, duration
 from hta_widgets.frames import typed_frame
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
@@ -84,3 +86,26 @@ def _row(rank_trace: RankTrace, row: int) -> dict[str, object]:
         "start_ns": int(rank_trace.start[row]),
         "dur_ns": int(rank_trace.dur[row]),
     }
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer in words."""
+    if frame.empty:
+        return "The selection holds neither device work nor operators."
+    first = frame.iloc[0]
+    return (
+        f"{brief(first['name'])} takes longest, {duration(int(first['dur_ns']))} on rank {first['rank']}: "
+        f"event {first['rank']}:{first['event_id']}."
+    )
+
+
+ANALYSIS = Analysis(
+    kind="longest_events",
+    label="Longest events",
+    group="Events",
+    title="The events that take longest",
+    function=longest_events,
+    sentence=sentence,
+    chart=None,
+    requires=("device work and operators",),
+)

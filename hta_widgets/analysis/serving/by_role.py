@@ -39,9 +39,9 @@ def roles(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per rank, role, layer and way of knowing it, by rank and time. Columns: rank (int64), role
         (str: "embedding", "qkv", "rope", "cache", "attention", "o_proj", "norm", "gate_up", "activation",
-        "down", "router", "experts", "lm_head", "sampling", "communication", "quantization", "elementwise",
-        "copy", "product", or "(unknown)"), layers (int64: how many layers have it), kernels (int64),
-        time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
+        "down", "router", "experts", "lora", "lm_head", "sampling", "communication", "quantization",
+        "elementwise", "copy", "product", or "(unknown)"), layers (int64: how many layers have it), kernels
+        (int64), time_ns (int64, ns), share_pct (float64, % of the device work of these steps), gb_s, tflops_s
         (float64, 1e9 bytes and 1e12 operations per second; of products, experts and attention, from shapes
         and lengths of sequences, and of what collectives are given; at least, where layers may read only a
         window of these, or tokens choose the same experts; NaN where they are not recorded), known_by (str:

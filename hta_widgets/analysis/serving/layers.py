@@ -19,7 +19,7 @@ from hta_widgets.arrays import Int64
 
 # Kernels of unknown kind may take so much of the time that is attributed, and no more.
 _MOST_UNKNOWN: Final = 0.01
-_HEAVY: Final = ("qkv", "attention", "o_proj", "gate_up", "down", "experts", "communication")
+_HEAVY: Final = ("qkv", "attention", "o_proj", "gate_up", "down", "experts", "lora", "communication")
 # What no model has but in its layers.
 _IN_LAYERS: Final = ("rope", "cache", "attention", "experts", "activation")
 _FEWEST_LAYERS: Final = 2

@@ -24,6 +24,7 @@ _WORDS: Final = tuple(
              r"nccl", r"rccl", r"deep_?ep"),
         ),
         ("lm_head", (r"(?:^|_|\b)lm_head",)),
+        ("lora", (r"(?:^|_|\b)lora_", r"(?:^|_|\b)[bs]gmv")),  # of vLLM, SGLang and Punica
         (
             "cache",
             (r"_and_(?:\w+_)?cache", r"store_(?:kv)?_?cache", r"set_(?:mla_)?kv_buffer",
@@ -92,7 +93,9 @@ _MOVES: Final = re.compile(
     rf"{_COMPUTES.pattern}|^aten::(?:_?foreach_copy|copy|clone|_to_copy|cat|fill|zero|embedding|index\w*)_?$"
 )
 # What no operator launches that only moves or changes numbers.
-_OF_MODELS: Final = ("norm", "rope", "cache", "attention", "experts", "activation", PRODUCT, "lm_head")
+_OF_MODELS: Final = (
+    "norm", "rope", "cache", "attention", "experts", "activation", PRODUCT, "lm_head", "lora"
+)  # fmt: skip
 _MODULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), role)
     for pattern, role in (

@@ -305,6 +305,7 @@ def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
 
 
 _NAMED = (
+    ("LoRA", r"lora_|[bs]gmv"),
     ("communication", r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl"),
     ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm"),
     (

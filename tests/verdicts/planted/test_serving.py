@@ -398,6 +398,8 @@ ALL_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 8>"
         (DECODE, (("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", 6 * MS), (ALL_REDUCE, 2 * MS)),
          "experts 49.7 % and matrix products 33.7 %. Then communication 16.6 %", "weights of experts"),
         (DECODE, (("fused_moe_kernel", 6 * MS),), "experts 59.6 % and matrix products 40.4 %", "experts"),
+        (DECODE, (("_lora_shrink_kernel", MS), ("_lora_expand_kernel", MS)),
+         "matrix products 67.0 % and LoRA 33.0 %", "Merge the adapter"),
         (Batch(prompts=1, prompt_tokens=1000), (), "matrix products 100 %", "prefix cache"),
     ],
 )  # fmt: skip
