@@ -61,6 +61,10 @@ _REMEDIES: Final = (
         "the next step ahead (asynchronous scheduling).",
     ),
 )
+_OTHER_REMEDY: Final = (
+    "Shorten what the host does then, or do it while the device works: schedule the next step ahead (vLLM "
+    "--async-scheduling, SGLang's overlap scheduler)."
+)
 _UNKNOWN_REMEDY: Final = (
     "Record what the engine does then: Python stacks (with_stack=True) of the process that schedules, and of "
     "all its threads. Scheduling the next step ahead (vLLM --async-scheduling, SGLang's overlap scheduler) "
@@ -369,7 +373,9 @@ def _named(frame: str, rank: int) -> Text:
 
 
 def _remedy(place: _Place) -> str:
-    return next((text for word, text in _REMEDIES if re.search(word, place.frame)), _UNKNOWN_REMEDY)
+    if not place.frame:
+        return _UNKNOWN_REMEDY
+    return next((text for word, text in _REMEDIES if re.search(word, place.frame)), _OTHER_REMEDY)
 
 
 def _behind(inputs: Inputs, rank: int) -> _Behind | None:

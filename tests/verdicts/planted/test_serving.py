@@ -177,6 +177,18 @@ def test_a_server_whose_host_records_nothing_between_steps(tmp_path: Path) -> No
     assert "can be saved: scheduled ahead" in row["saving"]
 
 
+def test_what_is_recorded_between_steps_needs_no_further_recording(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for _ in range(12):
+        server.serve(DECODE)
+        server._frame("/srv/engine/loggers.py(120): log", 3 * MS)
+    trace = server.open(tmp_path)
+    assert not faults(trace)
+    row = rows_of(trace)["bubble_between_steps"]
+    assert "The host runs loggers.py(120): log then." in row["text"]
+    assert row["suggestion"].startswith("Shorten what the host does then")
+
+
 def chunked(prompts: int) -> Server:
     """Decoding, with a piece of a prompt beside it now and then."""
     server = Server(schedule_ns=0, read_ns=0)
