@@ -156,7 +156,7 @@ def _reachable(screen: Screen, said: re.Match[str]) -> str:
     return _not_its_ranks(screen, said[3])
 
 
-@form(_TIMED, rf"({TIME}) of it is lost to (.+), saving not estimated")
+@form(_TIMED, rf"({TIME}) of it is due to (.+), saving not estimated")
 def _lost(screen: Screen, said: re.Match[str]) -> str:
     advice = next((each for each in screen.told.advice if each.cause_words == said[2]), None)
     if advice is None:

@@ -28,7 +28,7 @@ LINES = {
     "remains": ("ddp_4ranks", "remains", r"(.+) ms remain"),
     "nothing": ("h100_gpt2_small_batch_cuda_graphs", "headline", r".+ out: the GPU computes (.+) % of it"),
     "idle": ("cases/a07_device_clock_ahead", "headline", r".+ is idle for (.+) % of it is unknown"),
-    "lost": ("cases/h12_restart_in_one_file", "headline", r".+; (.+) µs of it is lost to .+"),
+    "lost": ("cases/h12_restart_in_one_file", "headline", r".+; (.+) µs of it is due to .+"),
     "launches": ("cases/b02_xpu_kernels_missing_copies_only", "headline", r".+ work of (.+) % of the .+"),
     "no device": ("traces/hta/cupti_profiler", "headline", r".+ unknown: (.+) launches recorded, .+"),
 }
