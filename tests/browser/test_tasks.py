@@ -155,7 +155,7 @@ def test_the_owner_of_the_peak_of_memory(user: User) -> None:
 def test_the_straggler_and_its_cause(user: User) -> None:
     late = user.root.locator(".hta-advice")
     expect(late).to_contain_text("Rank 2 is late")
-    expect(late).to_contain_text("The same operations take 1.12 times as long")
+    expect(late).to_contain_text("the same operations take 1.12 times as long")
     user.click(late.get_by_role("button", name="Open panel"))
     user.lab.expect_kernel("explorer.panels", ("stragglers",))
     frame = "explorer.frame('stragglers')"
