@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.unusual_steps import WORK, begin_of_work, spent_in_steps
+from hta_widgets.analysis.kernels.residency import product_of
 from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.formatting import counted
@@ -165,7 +165,7 @@ def _amounts(inputs: Inputs, rank: int, windows: Int64, unit: str) -> dict[str, 
         return found
     rank_trace = inputs.trace.rank(rank)
     rows, known, number = configured(rank_trace)
-    blocks = np.array([math.prod(json.loads(grid)) if grid else 0 for _, grid, _ in known] or [0], np.int64)
+    blocks = np.array([product_of(grid) for _, grid, _ in known] or [0], np.int64)
     order = np.argsort(rank_trace.start[rows], kind="stable")
     before = np.concatenate([[0], np.cumsum(blocks[number[order]])])
     found["thread block"] = np.diff(before[rank_trace.start[rows][order].searchsorted(windows)], axis=1)[:, 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hta_widgets.analysis.findings.configurations import Launched
+from hta_widgets.analysis.kernels.residency import product_of
 from hta_widgets.arrays import Bool, Float64
 from hta_widgets.trace.ordering import distinct, unique
 
@@ -128,7 +127,7 @@ class Workloads:
         unequal = np.isnan(usual)
         own = float(np.nansum((mean[at] * launches)[unequal]))
         theirs = np.nansum((mean[others] * count[others])[:, unequal], axis=1) * steps
-        size = [_blocks(self._known[each][1]) for each in np.flatnonzero(unequal).tolist()]
+        size = [product_of(self._known[each][1]) for each in np.flatnonzero(unequal).tolist()]
         blocks = np.nansum(count[:, unequal] * np.array(size), axis=1)
         launched = np.nansum(count, axis=1)
         return Comparison(
@@ -192,9 +191,3 @@ def _median_of_others(alike: Float64, values: Float64) -> Float64:
     ascending = values[order]
     found[order[some]] = (ascending[low[some]] + ascending[high[some]]) / 2
     return found
-
-
-def _blocks(grid: str) -> int:
-    """How many thread blocks a grid like `[128, 4, 1]` has; 0 if it is not recorded."""
-    sizes = [int(size) for size in re.findall(r"\d{1,10}", grid)]
-    return math.prod(sizes) if sizes else 0

@@ -152,11 +152,12 @@ def _calculated(
 def _products(rank_trace: RankTrace, column: str, codes: Int32) -> Int64:
     """How many threads or blocks ``[x, y, z]`` are; 0 where absent or malformed."""
     texts = rank_trace.table.dictionary(column)
-    product = np.array([*map(_product, texts), 0], np.int64)
+    product = np.array([*map(product_of, texts), 0], np.int64)
     return product[codes]  # -1, absent, is the last
 
 
-def _product(text: str) -> int:
+def product_of(text: str) -> int:
+    """How many threads or blocks a text like `[128, 4, 1]` is; 0 where it is malformed."""
     try:
         sides = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -73,6 +73,15 @@ def test_steps_that_do_more(tmp_path: Path, body: Body, first: str, last: str) -
     assert row["cost_ns"] == pytest.approx(28 * 400 * US, rel=0.02)
 
 
+@pytest.mark.parametrize("grid", [[2**31 - 1] * 3, ["x"], {"x": 1}, "[1,"])
+def test_grids_that_cannot_be(tmp_path: Path, grid: object) -> None:
+    def odd(program: Program, number: int) -> None:
+        for _ in range(40):
+            program.launch((100 + 10 * number) * US, "gemm", grid=grid, block=[128, 1, 1])
+
+    assert "growing_steps" not in told(tmp_path, program_of(odd))
+
+
 @pytest.mark.parametrize("body", [falling_clock, longer_silence, more_by_chance])
 def test_what_gets_longer_otherwise(tmp_path: Path, body: Body) -> None:
     rows = told(tmp_path, program_of(body))
