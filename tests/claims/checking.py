@@ -47,8 +47,8 @@ def check_job(path: Path | str | Trace, scope: Scope | None = None) -> list[Faul
     """All faults of what is said of a recording."""
     trace = path if isinstance(path, Trace) else Trace.open(path)
     frame, job = overview(trace, scope), Job(trace, scope)
-    told = story(trace, scope, frame)
-    of_screen = (Fault("first screen", "", what) for what in faults_of_screen(job, frame, told))
+    shown = story(trace, scope, frame)
+    of_screen = (Fault("first screen", "", what) for what in faults_of_screen(job, frame, shown))
     return [*faults_of(trace, frame, scope, job), *of_screen]
 
 

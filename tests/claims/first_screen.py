@@ -48,14 +48,14 @@ class Screen(NamedTuple):
 
     job: Job
     rows: list[Row]
-    told: Story
+    story: Story
     whole_ns: float
     parts: dict[str, float]
 
     @property
     def saved(self) -> float:
         """What is said to be saved, ns."""
-        said = re.match(rf"({TIME})(?: at most)? can be saved", self.told.saved)
+        said = re.match(rf"({TIME})(?: at most)? can be saved", self.story.saved)
         return ns_of(said[1]) if said else 0.0
 
 
@@ -75,16 +75,16 @@ def form(forms: dict[str, Reader], pattern: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def faults_of_screen(job: Job, frame: pd.DataFrame, told: Story) -> Iterator[str]:
+def faults_of_screen(job: Job, frame: pd.DataFrame, story: Story) -> Iterator[str]:
     """What is wrong in the lines."""
     rows = frame.to_dict("records")
     working = [rank for rank in job.ranks.values() if rank.work] or list(job.ranks.values())
     steps = {
-        rank.number: 1 if told.scope.endswith("in all") else len(rank.judged_steps) or len(job.steps) or 1
+        rank.number: 1 if story.scope.endswith("in all") else len(rank.judged_steps) or len(job.steps) or 1
         for rank in working
     }
     whole = mean(rank.judged_ns / steps[rank.number] for rank in working) if working else 0.0
-    screen = Screen(job, rows, told, whole, _parts(working, steps))
+    screen = Screen(job, rows, story, whole, _parts(working, steps))
     yield from _of_headline(screen)
     yield from _of_bar(screen)
     yield from _of_answer(screen, sentence(frame))
@@ -101,7 +101,7 @@ def _parts(ranks: list[PlainRank], steps: dict[int, int]) -> dict[str, float]:
 
 
 def _of_headline(screen: Screen) -> Iterator[str]:
-    text = screen.told.headline
+    text = screen.story.headline
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
     if timed is None:
         if not any(row["headline"].startswith(text) for row in screen.rows):  # which have claims of their own
@@ -113,30 +113,30 @@ def _of_headline(screen: Screen) -> Iterator[str]:
 
 
 def _of_bar(screen: Screen) -> Iterator[str]:
-    told = screen.told
-    said = re.match(rf"({TIME}) (remain|per step|in all)", told.remains)
-    if told.whole_ns and (not said or far(said[1], screen.whole_ns - screen.saved, screen.whole_ns)):
-        yield f"of {screen.whole_ns:,.0f} ns {screen.saved:,.0f} are saved: {told.remains!r}"
-    if share := re.search(rf"\(({SHARE})\)", told.saved):
+    story = screen.story
+    said = re.match(rf"({TIME}) (remain|per step|in all)", story.remains)
+    if story.whole_ns and (not said or far(said[1], screen.whole_ns - screen.saved, screen.whole_ns)):
+        yield f"of {screen.whole_ns:,.0f} ns {screen.saved:,.0f} are saved: {story.remains!r}"
+    if share := re.search(rf"\(({SHARE})\)", story.saved):
         truth = 100 * screen.saved / screen.whole_ns
         if abs(number(share[1]) - truth) > 0.02 * truth + 0.1:
-            yield f"{truth:.3g} % are saved: {told.saved!r}"
-    if screen.parts and screen.saved and not any(each.lost_as == "compute" for each in told.advice):
+            yield f"{truth:.3g} % are saved: {story.saved!r}"
+    if screen.parts and screen.saved and not any(each.lost_as == "compute" for each in story.advice):
         least = min(_longest_stream(rank) for rank in screen.job.ranks.values() if rank.work)
         if screen.whole_ns - screen.saved < (1 - _REL) * least - 0.002 * screen.whole_ns:
-            yield f"kernels on one stream take {least:,.0f} ns: {told.saved!r}"
-    if left := re.match(rf"Of the time that remains, ({_IS}) ({SHARE})", told.limits):
+            yield f"kernels on one stream take {least:,.0f} ns: {story.saved!r}"
+    if left := re.match(rf"Of the time that remains, ({_IS}) ({SHARE})", story.limits):
         work = next(name for words, name in _WORK.items() if re.fullmatch(words, left[1]))
         ns = number(left[2]) / 100 * (screen.whole_ns - screen.saved)
         most = screen.parts.get(work, screen.whole_ns)
         most = max(most, ns * (work != "computing"))  # of other work, what was hidden may come to show
         if ns > most * (1 + _REL) + 0.006 * screen.saved + 2e3:
-            yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {told.limits!r}"
-    steps = re.search(r", (\d[\d,]*) steps?\b", told.scope)
+            yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {story.limits!r}"
+    steps = re.search(r", (\d[\d,]*) steps?\b", story.scope)
     if steps and number(steps[1]) != len(screen.job.steps):
-        yield f"{len(screen.job.steps)} steps are judged: {told.scope!r}"
-    if (time := re.search(rf", ({TIME}) (?:per step|in all)", told.scope)) and far(time[1], screen.whole_ns):
-        yield f"a step takes {screen.whole_ns:,.0f} ns: {told.scope!r}"
+        yield f"{len(screen.job.steps)} steps are judged: {story.scope!r}"
+    if (time := re.search(rf", ({TIME}) (?:per step|in all)", story.scope)) and far(time[1], screen.whole_ns):
+        yield f"a step takes {screen.whole_ns:,.0f} ns: {story.scope!r}"
 
 
 def _longest_stream(rank: PlainRank) -> float:
@@ -151,14 +151,14 @@ def _longest_stream(rank: PlainRank) -> float:
 def _reachable(screen: Screen, said: re.Match[str]) -> str:
     if far(said[1], screen.whole_ns - screen.saved, screen.whole_ns):
         return f"{screen.whole_ns - screen.saved:,.0f} ns remain"
-    if said[2] and "at most" not in screen.told.saved:
+    if said[2] and "at most" not in screen.story.saved:
         return "nothing of it is an upper bound"
     return _not_its_ranks(screen, said[3])
 
 
 @form(_TIMED, rf"({TIME}) of it is due to (.+), saving not estimated")
 def _lost(screen: Screen, said: re.Match[str]) -> str:
-    advice = next((each for each in screen.told.advice if each.cause_words == said[2]), None)
+    advice = next((each for each in screen.story.advice if each.cause_words == said[2]), None)
     if advice is None:
         return f"no finding is called {said[2]}"
     most = screen.parts.get(_OF_CLASS.get(advice.lost_as, ""), screen.whole_ns)

@@ -44,11 +44,11 @@ def read(name: str) -> tuple[Job, pd.DataFrame, Story]:
 @pytest.mark.parametrize("line", LINES)
 def test_another_number_is_noticed(line: str) -> None:
     name, field, pattern = LINES[line]
-    job, frame, told = read(name)
-    text = getattr(told, field)
+    job, frame, shown = read(name)
+    text = getattr(shown, field)
     said = re.fullmatch(pattern, text)
     assert said, text
-    assert not list(faults_of_screen(job, frame, told))
+    assert not list(faults_of_screen(job, frame, shown))
     begin, end = said.span(1)
     for by in (0.9, 1.1) if "." in said[1] or len(said[1]) > 1 else (0, 2, 3):
         changed = f"{text[:begin]}{float(said[1]) * by:.4g}{text[end:]}"
@@ -56,12 +56,12 @@ def test_another_number_is_noticed(line: str) -> None:
             continue
         if line == "lost" and by < 1:
             continue
-        assert list(faults_of_screen(job, frame, replace(told, **{field: changed}))), changed
+        assert list(faults_of_screen(job, frame, replace(shown, **{field: changed}))), changed
 
 
 def test_a_line_of_another_form_is_noticed() -> None:
-    job, frame, told = read("ddp_4ranks")
-    other = replace(told, headline=f"{told.headline.partition(';')[0]}; all is well")
+    job, frame, shown = read("ddp_4ranks")
+    other = replace(shown, headline=f"{shown.headline.partition(';')[0]}; all is well")
     assert list(faults_of_screen(job, frame, other)) == ["nothing recomputes it: 'all is well'"]
 
 
@@ -69,8 +69,8 @@ def test_a_line_of_another_form_is_noticed() -> None:
 @pytest.mark.parametrize("column", ["share_pct", "saving_pct"])
 def test_the_answer_has_the_numbers_of_its_claims(row: int, column: str) -> None:
     """Of the first finding alone: the others are only counted."""
-    job, frame, told = read("ddp_4ranks")
+    job, frame, shown = read("ddp_4ranks")
     found = frame.index[frame["section"] == "saves"][row]
     changed = frame.copy()
     changed.loc[found, column] *= 1.5
-    assert bool(list(faults_of_screen(job, changed, told))) == (row == 0 and column == "saving_pct")
+    assert bool(list(faults_of_screen(job, changed, shown))) == (row == 0 and column == "saving_pct")

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts
+from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_calls
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
@@ -22,7 +22,6 @@ ADVICE: Final = (
     "torch.autograd.detect_anomaly, or set_detect_anomaly(True), checks so: switch it off outside of "
     "debugging. It also takes a Python stack for each operation of the forward pass."
 )
-_NODE: Final = re.compile(r"^autograd::engine::evaluate_function: ")
 _IS_ANY: Final = "aten::_is_any_true"
 _CHECKS: Final = re.compile(rf"^(?:aten::isnan|{_IS_ANY}|aten::item)$")
 
@@ -30,7 +29,7 @@ _CHECKS: Final = re.compile(rf"^(?:aten::isnan|{_IS_ANY}|aten::item)$")
 def checks_of(rank_trace: RankTrace) -> Int64:
     """The calls that check what a node of autograd returns: right inside it, and none of its own function."""
     parent = np.where(rank_trace.parent >= 0, rank_trace.parent, 0)
-    in_node = (rank_trace.parent >= 0) & named(rank_trace, _NODE.search)[parent]
+    in_node = (rank_trace.parent >= 0) & named(rank_trace, is_node)[parent]
     checked = np.zeros(rank_trace.n, np.bool_)
     checked[parent[in_node & named(rank_trace, _IS_ANY.__eq__)]] = True
     return np.flatnonzero(in_node & checked[parent] & named(rank_trace, _CHECKS.match))
@@ -38,28 +37,18 @@ def checks_of(rank_trace: RankTrace) -> Int64:
 
 def checking_gradients(inputs: Inputs) -> Finding | None:
     """Threads that look for NaN in each gradient."""
-    hosts = hosts_of(inputs)
-    lost = {
-        rank: inputs.judged_time(rank)
-        & open_time(inputs.trace.rank(rank), checks_of(inputs.trace.rank(rank)))
-        & host.spent["operators"]
-        for rank, host in hosts.items()
-    }
-    found = lost_by_hosts(hosts, "checking", {rank: time.length for rank, time in lost.items()})
-    if found is None:
-        return None
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
-        found.text(
-            inputs,
-            "{who} checks gradients for NaN {lost}, with {name} in nodes of autograd.",
-            name=Claim("checks_with", _IS_ANY, "name", ranks=tuple(found.ranks)),
-        ),
+    return lost_in_calls(
+        inputs,
+        "checking",
+        {
+            rank: inputs.judged_time(rank)
+            & open_time(inputs.trace.rank(rank), checks_of(inputs.trace.rank(rank)))
+            & host.spent["operators"]
+            for rank, host in hosts_of(inputs).items()
+        },
+        "{who} checks gradients for NaN {lost}, with {name} in nodes of autograd.",
+        ("checks_with", _IS_ANY),
         ADVICE,
-        "operators",
-        found.evidence(_IS_ANY),
-        lost=inputs.when(found.ranks, lost.__getitem__),
     )
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
 
 _NAMES: Final = 8
-_NODE: Final = re.compile(r"^autograd::engine::evaluate_function: ")
 
 
 def spans_of(rank_trace: RankTrace, rows: Int64) -> Int64:
@@ -29,9 +29,15 @@ def open_time(rank_trace: RankTrace, chosen: npt.NDArray[Any]) -> Intervals:
 
 def without_backward(rank_trace: RankTrace, rows: Int64) -> Int64:
     """Those of these calls in which no backward pass runs, as it does in the step of LBFGS or SAM."""
-    nodes = np.sort(rank_trace.start[named(rank_trace, _NODE.search)])
+    nodes = _node_starts(rank_trace)
     runs = nodes.searchsorted(rank_trace.start[rows]) < nodes.searchsorted(rank_trace.end[rows])
     return rows[~runs]
+
+
+@memoize_per_rank()
+def _node_starts(rank_trace: RankTrace) -> Int64:
+    """When the nodes of the backward pass start, ascending: asked for each kind of region."""
+    return np.sort(rank_trace.start[named(rank_trace, is_node)])
 
 
 def own_time(time: Intervals, spans: Int64, around: npt.NDArray[np.integer[Any]]) -> Int64:

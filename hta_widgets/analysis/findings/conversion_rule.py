@@ -6,11 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts
+from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_calls
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
@@ -22,26 +21,17 @@ _COPY: Final = "aten::copy_"
 
 def converting(inputs: Inputs) -> Finding | None:
     """Threads that copy tensors to another type; where the types of inputs are not recorded, none do."""
-    hosts = hosts_of(inputs)
-    lost = {
-        rank: _converting(inputs, rank, host.thread) & host.spent["operators"] for rank, host in hosts.items()
-    }
-    found = lost_by_hosts(hosts, "converting", {rank: time.length for rank, time in lost.items()})
-    if found is None:
-        return None
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
-        found.text(
-            inputs,
-            "{who} copies tensors to another type {lost}, in {name}.",
-            name=Claim("converts_in", _COPY, "name", ranks=tuple(found.ranks)),
-        ),
+    return lost_in_calls(
+        inputs,
+        "converting",
+        {
+            rank: _converting(inputs, rank, host.thread) & host.spent["operators"]
+            for rank, host in hosts_of(inputs).items()
+        },
+        "{who} copies tensors to another type {lost}, in {name}.",
+        ("converts_in", _COPY),
         "Make tensors in the type in which they are used. Autocast casts weights anew in each pass: small "
         "batches gain little by it, and weights that have that type already need no cast.",
-        "operators",
-        found.evidence(_COPY),
-        lost=inputs.when(found.ranks, lost.__getitem__),
     )
 
 

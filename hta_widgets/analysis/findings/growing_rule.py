@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_by_hosts
+from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_calls
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
@@ -26,28 +25,18 @@ _SEVERAL: Final = 3
 
 def growing(inputs: Inputs) -> Finding | None:
     """Calls that copy a tensor to add little to it, again and again."""
-    hosts = hosts_of(inputs)
-    lost = {
-        rank: inputs.judged_time(rank)
-        & open_time(inputs.trace.rank(rank), _growing(inputs.trace.rank(rank), host.thread))
-        for rank, host in hosts.items()
-    }
-    found = lost_by_hosts(hosts, "growing", {rank: time.length for rank, time in lost.items()})
-    if found is None:
-        return None
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
-        found.text(
-            inputs,
-            "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
-            name=Claim("grows_by", _CAT, "name", ranks=tuple(found.ranks)),
-        ),
+    return lost_in_calls(
+        inputs,
+        "growing",
+        {
+            rank: inputs.judged_time(rank)
+            & open_time(inputs.trace.rank(rank), _growing(inputs.trace.rank(rank), host.thread))
+            for rank, host in hosts_of(inputs).items()
+        },
+        "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
+        ("grows_by", _CAT),
         "If that is a cache of keys and values, allocate it once at its full size and write into it. "
         'Transformers has such a static cache: cache_implementation="static".',
-        "operators",
-        found.evidence(_CAT),
-        lost=inputs.when(found.ranks, lost.__getitem__),
     )
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import Evidence, severity_of
-from hta_widgets.analysis.findings.host_time import HostTime
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
@@ -120,3 +120,27 @@ def lost_by_hosts(hosts: dict[int, HostTime], part: str, by_rank: dict[int, int]
 def lost_in_part(hosts: dict[int, HostTime], part: str) -> HostLoss | None:
     """The same of a part of the time of all threads."""
     return lost_by_hosts(hosts, part, {rank: host.parts[part] for rank, host in hosts.items()})
+
+
+def lost_in_calls(
+    inputs: Inputs, part: str, lost: Mapping[int, Intervals], text: str, called: tuple[str, str], advice: str
+) -> Finding | None:
+    """What hosts lose in calls of one name; None where it is too little to tell.
+
+    Args:
+        part: what is measured. lost: rank -> when one of these calls is open.
+        text: with {who}, {lost} and {name}. called: measure and value of that name.
+    """
+    found = lost_by_hosts(hosts_of(inputs), part, {rank: time.length for rank, time in lost.items()})
+    if found is None:
+        return None
+    measure, name = called
+    return Finding(
+        found.cost_ns,
+        found.share_pct,
+        found.text(inputs, text, name=Claim(measure, name, "name", ranks=tuple(found.ranks))),
+        advice,
+        "operators",
+        found.evidence(name),
+        lost=inputs.when(found.ranks, lost.__getitem__),
+    )

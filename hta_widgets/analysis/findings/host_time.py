@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from hta_widgets.analysis.calls.nesting import nest
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.findings.call_time import (
@@ -51,7 +52,6 @@ _COMPUTES_NS: Final = 200_000
 _ENOUGH_CALLS: Final = 3
 # Ranges of devices' backends, and operators of devices whose work the profiler does not record.
 _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):|^aten::(?:_mps_|\w+_mps$)|^npu::")
-_NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
 _REDUCES = re.compile(r"^c10d::allreduce_")
 # DDP's reducer goes on with what was reduced.
@@ -163,7 +163,7 @@ def sign_of_device(rank_trace: RankTrace) -> Sign | None:
     if reading.any() and np.median(rank_trace.dur[reading]) > _READ_NS:
         row = longest_row(rank_trace, np.flatnonzero(reading))
         return Sign("reads", names[rank_trace.name[row]])
-    nodes = operator & named(rank_trace, _NODE.search)
+    nodes = operator & named(rank_trace, is_node)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
     if nodes.any() and int(beside.sum()) < _BESIDE_NODES * int(nodes.sum()):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.arrays import Int64
@@ -17,7 +17,6 @@ from hta_widgets.trace.ordering import distinct, rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
-_NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _LEAST_PER_STEP: Final = 4
 """Fewer may be losses, norms of gradients or statistics."""
 _LEAST_BETWEEN: Final = 3
@@ -74,7 +73,7 @@ def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes)
 
 def _in_forward(rank_trace: RankTrace, launch: Int64) -> npt.NDArray[np.bool_]:
     """Which of these calls lie in no node of autograd, but have some behind them, if their step has any."""
-    named = np.array([bool(_NODE.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    named = np.array([is_node(name) for name in rank_trace.names] or [False], np.bool_)
     nodes = rows_with(rank_trace.name, named)
     nodes = nodes[rank_trace.event_class[nodes] == EventClass.HOST_OP]
     steps, step = distinct(rank_trace.iteration[nodes])

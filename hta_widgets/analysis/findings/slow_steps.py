@@ -81,8 +81,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     about = {"steps": slow}
     one, number = (rank,), len(numbers)
     region = region_beyond(inputs, rank, step)
-    told = [f"mostly {brief(region)}"] * bool(region) + [f"every {every} steps"] * bool(every)
-    told += [f"the first {count}" if count > 1 else "the first"] * (first and not every)
+    notes = [f"mostly {brief(region)}"] * bool(region) + [f"every {every} steps"] * bool(every)
+    notes += [f"the first {count}" if count > 1 else "the first"] * (first and not every)
     where = Claim("region_beyond_usual", region, "name", ranks=one, about={"iteration": step})
     text = say(
         "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
@@ -111,7 +111,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             event_rank=rank,
             span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
-        title=f"{RULE.title} ({', '.join(told)})" if told else "",
+        title=f"{RULE.title} ({', '.join(notes)})" if notes else "",
         lost_as=beyond.lost_as,
         lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,

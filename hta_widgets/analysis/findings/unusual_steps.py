@@ -46,7 +46,7 @@ _ADVICE["compiling"] = (
 )
 _ADVICE["collectives"] = _ADVICE["exposed_communication"]
 _MORE_WORK: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
-_SAMEWORK: Final = {
+_SAME_WORK: Final = {
     "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
     "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
 }
@@ -75,7 +75,7 @@ class Beyond(NamedTuple):
     @property
     def same_kernels(self) -> bool:
         """Whether its kernels take longer, and are no more."""
-        return self.advice == _SAMEWORK["compute"]
+        return self.advice == _SAME_WORK["compute"]
 
 
 def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +171,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         shown=counted(more, WORK[most]) if many else "no",
     )
     text += say(", with {number} more." if many else f", with {{number}} more {WORK[most]}s.", number=number)
-    return Beyond(text, _MORE_WORK if many else _SAMEWORK[most], "compute")
+    return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
 
 
 def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from hta_widgets.analysis.core.autograd import NODE
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses, open_calls
@@ -36,7 +37,6 @@ INDUCTOR_FILE: Final = re.compile(r"(?:^|/)c[a-z2-7]{40,60}\.py\(\d+\): ")
 """Code that torch.compile wrote, in a file named by its hash."""
 _MODULE = re.compile(r"^nn\.Module: (.+?)(?:_\d+)?$")
 _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
-_NODE = "autograd::engine::evaluate_function: "
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def short_place(name: str, within: Iterable[str] = ()) -> str:
         module = next((found[1] for each in within if (found := _MODULE.match(each))), "")
         return f"compiled graph of {module}" if module else "compiled graph"
     frame = _FRAME.match(name)
-    return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name.removeprefix(_NODE))
+    return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name.removeprefix(NODE))
 
 
 def _by_thread(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives_of
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -26,7 +27,6 @@ NODE: Final = "node"
 """Sent in backward by the gradient of an operator."""
 
 _FLOATS = re.compile(r"Half|BFloat16|Float|Double")
-_NODE = "autograd::engine::evaluate_function: "
 _ACCUMULATES = "AccumulateGrad"
 _MARKS = {"ProfilerStep", "serving step"}
 # What is read of a collective.
@@ -140,7 +140,7 @@ class _Places:
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._one = rank_trace
-        nodes = _calls(rank_trace, lambda name: name.startswith(_NODE))
+        nodes = _calls(rank_trace, is_node)
         marks = set(rank_trace.iterations["label"])
         steps = _calls(rank_trace, lambda name: name in marks)
         thread = _threads(rank_trace)
@@ -154,7 +154,7 @@ class _Places:
         caller = call
         while caller >= 0:
             name = rank_trace.names[rank_trace.name[caller]]
-            if name.startswith(_NODE):
+            if is_node(name):
                 return HOOK if _ACCUMULATES in name else NODE
             caller = int(rank_trace.parent[caller])
         return HOOK if call >= 0 and int(self._thread[call]) in self._backward else FORWARD
