@@ -14,10 +14,16 @@ from multiprocessing.context import ForkProcess, SpawnProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.fuzz.targets import OF_A_THOUSAND, TARGETS
 
 HANG_SECONDS = 5.0
 GIVEN_UP_SECONDS = 120.0
+"""Of CPU for one input: a machine that is busy with other work makes nothing hang."""
+STANDS_STILL_SECONDS = 1200.0
+"""Of the clock: what waits for ever takes no CPU."""
+LOOKED_SECONDS = 10.0
 BATCH = 500
 
 _ORDER = [name for name, share in OF_A_THOUSAND.items() for _ in range(share)]
@@ -101,15 +107,26 @@ Message = tuple[int, Counter[str], list[str]]
 
 def _messages(receiver: Connection, process: SpawnProcess | ForkProcess, at: Any) -> Iterator[Message]:
     """Until the process ends, of its own or because it is at the same seed for too long."""
+    began = None
     while True:
-        before = at.value
-        if not receiver.poll(GIVEN_UP_SECONDS) and at.value == before:
-            process.kill()
-        elif receiver.poll(0):
+        if receiver.poll(min(LOOKED_SECONDS, GIVEN_UP_SECONDS)):
             try:
                 yield receiver.recv()
             except EOFError:
                 return
+        used, now = _cpu_seconds(process), time.monotonic()
+        if began is None or at.value != began[0]:
+            began = at.value, used, now
+        elif used - began[1] > GIVEN_UP_SECONDS or now - began[2] > STANDS_STILL_SECONDS:
+            process.kill()
+
+
+def _cpu_seconds(process: SpawnProcess | ForkProcess) -> float:
+    try:
+        times = psutil.Process(process.pid).cpu_times()
+    except psutil.Error:  # it has ended meanwhile
+        return 0.0
+    return times.user + times.system
 
 
 def _work(todo: tuple[int, int, list[int], str | None], at: Any, sender: Connection) -> None:

@@ -62,6 +62,9 @@ def _ends_badly(seed: int) -> str:
         os._exit(9)
     if seed == 5:
         time.sleep(60)
+    if seed == 6:
+        while True:
+            pass
     if seed == 7:
         raise ZeroDivisionError
     assert seed != 8, "eight"
@@ -69,15 +72,16 @@ def _ends_badly(seed: int) -> str:
 
 
 def test_crashes_hangs_and_errors_are_counted_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "GIVEN_UP_SECONDS", 3.0)
+    monkeypatch.setattr(campaign, "GIVEN_UP_SECONDS", 1.0)
+    monkeypatch.setattr(campaign, "STANDS_STILL_SECONDS", 3.0)
     monkeypatch.setitem(campaign.TARGETS, "opening", _ends_badly)
     *_, (done, counts, failures) = campaign.supervised(0, 10, "opening", start="fork")
     assert done == 10
     assert dict(counts) == {
-        "opening: fine": 6,
+        "opening: fine": 5,
         "opening: crashes": 1,
-        "opening: hangs": 1,
+        "opening: hangs": 2,
         "opening: untyped": 1,
         "opening: wrong": 1,
     }
-    assert len(failures) == 4
+    assert len(failures) == 5
