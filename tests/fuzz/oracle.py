@@ -10,6 +10,7 @@ from typing import Any
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, COUNTER_ARGS, EVENT_COLUMNS, KINDS, NULL
 from hta_widgets.trace.reader.table import EventTable
 
+MOST_RANKS = 1 << 17  # of a group; what is larger is not written out
 LONGEST_NUMBER = 400  # what is longer is not read, and the table says so
 EXACT = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 OF_EVENTS = {column.key: column for column in EVENT_COLUMNS}
@@ -79,6 +80,7 @@ def differences(table: EventTable, events: list[Any]) -> list[str]:
                     cells = expected.setdefault(column.name, {})
                     ambiguous = row in cells or key in members.twice  # two spellings, or one of them twice
                     cells[row] = ... if ambiguous else _expected(value, column.kind, column.name)
+    _add_groups(expected)
     found = []
     for name, cells in expected.items():
         if name == COUNTER_ARGS.name:
@@ -90,6 +92,18 @@ def differences(table: EventTable, events: list[Any]) -> list[str]:
             if (other := cells.get(row)) is not ... and given.get(row) != other
         ]
     return found + _counters(table, events)
+
+
+def _add_groups(expected: dict[str, dict[int, Any]]) -> None:
+    """The ranks of a group that is written as the first of them, their distance and their number."""
+    lists = expected.setdefault("process_group_ranks", {})
+    parts = [expected.get(name, {}) for name in ("global_rank_start", "global_rank_stride", "group_size")]
+    for row in parts[1].keys() - {row for row, ranks in lists.items() if ranks is not None}:
+        start, stride, size = (part.get(row) for part in parts)
+        if ... in (start, stride, size):
+            lists[row] = ...
+        elif None not in (start, stride, size) and start >= 0 < stride and 0 < size <= MOST_RANKS:
+            lists[row] = [str(start + stride * place) for place in range(size)]
 
 
 def _given(table: EventTable, name: str) -> dict[int, Any]:
