@@ -14,10 +14,14 @@ NAME = "[OutOfMemory]"
 
 @dataclass(frozen=True)
 class FailedAllocation:
-    """One that failed."""
+    """One that failed.
 
-    time_ns: int  # when, as in the file
-    # bytes; None where the file does not say
+    Attributes:
+        time_ns: when, as in the file.
+        wanted, allocated, reserved: bytes; None where the file does not say.
+    """
+
+    time_ns: int
     wanted: int | None
     allocated: int | None
     reserved: int | None
