@@ -140,19 +140,12 @@ def unit_of(quantity: str, values: Iterable[float]) -> Unit:
 
 @dataclass(frozen=True)
 class ColumnFormat:
-    """How to print a column of a table.
+    """How to print a column of a table."""
 
-    Attributes:
-        heading: the name in words, without the unit.
-        unit: what its values share.
-        quantity: what it measures, see `amount`.
-        change: whether its values have signs.
-    """
-
-    heading: str
-    unit: Unit
-    quantity: str
-    change: bool
+    heading: str  # the name in words, without the unit
+    unit: Unit  # what its values share
+    quantity: str  # what it measures, see `amount`
+    change: bool  # whether its values have signs
 
     def cell(self, value: float) -> str:
         """The value in the column's unit, without the unit's name."""

@@ -52,8 +52,6 @@ def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
     """`over 5 steps, 402 ms`, `over all recorded device work, 812 ms`; "" where it is about no time.
 
     Args:
-        trace: the job.
-        kind: the analysis.
         scope: what it was asked about, of a panel `shown_scope`.
 
     Of a job of which ranks are missing, or files could not be read, it says so: no answer holds them.

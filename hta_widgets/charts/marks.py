@@ -53,17 +53,12 @@ _BINS = 60
 
 @dataclass(frozen=True)
 class Marks:
-    """What a chart draws.
+    """What a chart draws."""
 
-    Attributes:
-        table: a row per mark.
-        legend: names of the lines, by their number in the table; what a chart of many ranks draws besides.
-        left_out: how many bars, lines or rows there was no room for.
-    """
-
-    table: pd.DataFrame
+    table: pd.DataFrame  # a row per mark
+    # names of the lines, by their number in the table; what a chart of many ranks draws besides
     legend: list[str] = field(default_factory=list)
-    left_out: int = 0
+    left_out: int = 0  # how many bars, lines or rows there was no room for
 
 
 @singledispatch

@@ -41,23 +41,16 @@ class Stack:
 
     A frame has either a column for each part and one for the whole, or a row for each part; then `part` and
     `value` tell which.
-
-    Attributes:
-        series: the parts in drawing order; their times add up to `whole`, exactly.
-        whole: the column that the series add up to; the name of their sum in a frame with a row for each.
-        label: the columns that name a bar.
-        part: the column that names the part of a row.
-        value: the column with a row's time.
-        interval: the columns with the bounds of the whole's 95 % interval: plotly's error bars.
-        window: the columns with the start and end of a bar's whole, where it is one stretch of time.
     """
 
-    series: tuple[Series, ...]
-    whole: str
-    label: tuple[str, ...] = ("rank",)
-    part: str = ""
-    value: str = ""
+    series: tuple[Series, ...]  # the parts in drawing order; their times add up to `whole`, exactly
+    whole: str  # the column that the series add up to; the name of their sum in a frame with a row for each
+    label: tuple[str, ...] = ("rank",)  # the columns that name a bar
+    part: str = ""  # the column that names the part of a row
+    value: str = ""  # the column with a row's time
+    # the columns with the bounds of the whole's 95 % interval: plotly's error bars
     interval: tuple[str, str] | None = None
+    # the columns with the start and end of a bar's whole, where it is one stretch of time
     window: tuple[str, str] | None = None
 
 
@@ -67,36 +60,24 @@ class Bars:
 
     Times, counts and bytes of several rows add up. Shares, rates and averages do not: they are combined as a
     mean, in which each row counts by its weight, or by their maximum.
-
-    Attributes:
-        value: the column that gives the length.
-        label: the columns that name a bar.
-        time_class: the class of time whose colour the bars take, or the column that tells it row by row.
-        names: the column with the names of the events that a bar stands for.
-        no_event: what `names` holds in rows that stand for no event.
-        window: the columns with the start and end of what a bar stands for, where it is one stretch of time.
-        note: a column whose text stands beside the value; there is a bar for each label and note.
-        combine: how the values of a label's rows become one.
-        weight: for a mean, the column that each row counts by. Bars with most weight are shown; without it,
-            those with the greatest values.
-        ascending: the least value stands on top, for values of which a low one is bad.
-        limit: the value of a full bar; default: the longest.
-        measure: what the value is, in words.
-        cumulative: of a sum, the share of the whole that a bar and those above it make up stands beside it.
     """
 
-    value: str
-    label: tuple[str, ...]
-    time_class: str
-    names: str = ""
-    no_event: str = ""
+    value: str  # the column that gives the length
+    label: tuple[str, ...]  # the columns that name a bar
+    time_class: str  # the class of time whose colour the bars take, or the column that tells it row by row
+    names: str = ""  # the column with the names of the events that a bar stands for
+    no_event: str = ""  # what `names` holds in rows that stand for no event
+    # the columns with the start and end of what a bar stands for, where it is one stretch of time
     window: tuple[str, str] | None = None
-    note: str = ""
-    combine: Combine = "sum"
+    note: str = ""  # a column whose text stands beside the value; there is a bar for each label and note
+    combine: Combine = "sum"  # how the values of a label's rows become one
+    # for a mean, the column that each row counts by. Bars with most weight are shown; without it, those with
+    # the greatest values.
     weight: str = ""
-    ascending: bool = False
-    limit: float | None = None
-    measure: str = ""
+    ascending: bool = False  # the least value stands on top, for values of which a low one is bad
+    limit: float | None = None  # the value of a full bar; default: the longest
+    measure: str = ""  # what the value is, in words
+    # of a sum, the share of the whole that a bar and those above it make up stands beside it
     cumulative: bool = False
 
     def __post_init__(self) -> None:
@@ -106,45 +87,37 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """A step function of time per combination of `by`: a row's value holds until the next row's time.
-
-    Attributes:
-        beside: a column that is drawn as a thin line beside the value, such as what the value is part of; the
-            greatest value is then marked.
-        end: the column with the time that a row's value holds until; the line has gaps where the next row
-            begins later. All rows are drawn, so they must be few.
-        weight: the column that each row counts by in the mean of its line, which is then drawn and named. Of
-            many lines those with the lowest means are shown; without it, those with the greatest values.
-        limit: the value at the top of the axis; default: the greatest of the line.
-    """
+    """A step function of time per combination of `by`: a row's value holds until the next row's time."""
 
     time: str
     value: str
     by: tuple[str, ...]
     time_class: str
+    # a column that is drawn as a thin line beside the value, such as what the value is part of; the greatest
+    # value is then marked
     beside: str = ""
     measure: str = ""
+    # the column with the time that a row's value holds until; the line has gaps where the next row begins
+    # later. All rows are drawn, so they must be few.
     end: str = ""
+    # the column that each row counts by in the mean of its line, which is then drawn and named. Of many lines
+    # those with the lowest means are shown; without it, those with the greatest values.
     weight: str = ""
-    limit: float | None = None
+    limit: float | None = None  # the value at the top of the axis; default: the greatest of the line
 
 
 @dataclass(frozen=True)
 class Heat:
-    """A cell per row, fuller the greater its value.
-
-    Attributes:
-        measure: what the cells are, where the heading does not say it.
-        contrast: the scale begins at the least value, not at 0: for values that differ by little. It spans at
-            least a tenth of that value, so that noise does not look like a difference; the legend ends at the
-            greatest value all the same.
-    """
+    """A cell per row, fuller the greater its value."""
 
     x: str
     y: str
     value: str
     time_class: str
-    measure: str = ""
+    measure: str = ""  # what the cells are, where the heading does not say it
+    # the scale begins at the least value, not at 0: for values that differ by little. It spans at least a
+    # tenth of that value, so that noise does not look like a difference; the legend ends at the greatest
+    # value all the same.
     contrast: bool = False
 
 
@@ -154,94 +127,69 @@ class Trend:
 
     Of several ranks the line is at the median, and the band reaches from the fastest to the slowest; of one
     rank the band holds the middle half of its steps, where they differ in `phase` of the commonest one.
-
-    Attributes:
-        x: the column with the number of a step. by: that with the rank.
-        outlier: the column that says which rows are unusual. phase: that with what a step does, if any.
-        aside: the columns that say which rows do not count, and why in words: such a step has a ring, and
-            the line a gap.
-        measure: what the values are, in words.
     """
 
-    x: str
-    by: str
+    x: str  # the column with the number of a step
+    by: str  # that with the rank
     value: str
     time_class: str
-    outlier: str
+    outlier: str  # the column that says which rows are unusual
+    # the columns that say which rows do not count, and why in words: such a step has a ring, and the line a
+    # gap
     aside: tuple[tuple[str, str], ...]
-    measure: str = ""
-    phase: str = ""
+    measure: str = ""  # what the values are, in words
+    phase: str = ""  # that with what a step does, if any
 
 
 @dataclass(frozen=True)
 class Spread:
-    """For each label a line per rank from `low` to `high` with a mark at `mid`.
-
-    Attributes:
-        order: the column whose sum decides which labels are shown, the greatest first.
-        item: what `low` and `high` are the least and the greatest of.
-        centre: what `mid` is of them.
-        scale: of the axis. "log" is for positive values that differ by orders of magnitude.
-        quartiles: the columns with the quartiles, of which plotly draws boxes.
-        measure: what the values are, in words.
-    """
+    """For each label a line per rank from `low` to `high` with a mark at `mid`."""
 
     label: str
     low: str
     mid: str
     high: str
-    order: str
+    order: str  # the column whose sum decides which labels are shown, the greatest first
     time_class: str
-    item: str
-    centre: str = "mean"
+    item: str  # what `low` and `high` are the least and the greatest of
+    centre: str = "mean"  # what `mid` is of them
+    # of the axis. "log" is for positive values that differ by orders of magnitude.
     scale: Literal["log", "linear"] = "log"
+    # the columns with the quartiles, of which plotly draws boxes
     quartiles: tuple[str, str, str] | None = None
-    measure: str = ""
+    measure: str = ""  # what the values are, in words
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows have a `value` of which magnitude (the axis is logarithmic).
-
-    Attributes:
-        part: a part of the value, by which plotly tells the rows apart that mostly consist of it.
-        rest: the name of the others.
-    """
+    """How many rows have a `value` of which magnitude (the axis is logarithmic)."""
 
     value: str
     time_class: str
+    # a part of the value, by which plotly tells the rows apart that mostly consist of it
     part: Series | None = None
-    rest: str = ""
+    rest: str = ""  # the name of the others
     measure: str = ""
 
 
 @dataclass(frozen=True)
 class Flame:
-    """A box per node, below its parent's, as wide as its value; `own` is what the node's children leave.
+    """A box per node, below its parent's, as wide as its value; `own` is what the node's children leave."""
 
-    Attributes:
-        node, parent: numbers of a row and of the row that it belongs to (-1: none), unique within a rank.
-        label: the column with a node's name.
-        weights: (total, own, label, class of time) of each column that can give the width.
-    """
-
+    # numbers of a row and of the row that it belongs to (-1: none), unique within a rank
     node: str
     parent: str
-    label: str
+    label: str  # the column with a node's name
+    # (total, own, label, class of time) of each column that can give the width
     weights: tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass(frozen=True)
 class Treemap(Flame):
-    """The nodes of a tree as rectangles within their parent's; what their children leave is one beside them.
+    """The nodes of a tree as rectangles in their parent's; what their children leave is one beside them."""
 
-    Attributes:
-        prefix: what the names of a node's events begin with, before its own name.
-        rest: the name of the node that stands for what lies in no other.
-    """
-
-    prefix: str = ""
-    rest: str = ""
+    prefix: str = ""  # what the names of a node's events begin with, before its own name
+    rest: str = ""  # the name of the node that stands for what lies in no other
 
 
 @dataclass(frozen=True)
@@ -249,156 +197,110 @@ class Waterfall:
     """For each run after the first a bar per part, which begins where the one before ends.
 
     A frame has a row for each run, [rank] and part, the whole last; the bars' lengths add up to its change.
-
-    Attributes:
-        series: the parts in drawing order; their changes add up to that of the whole, exactly.
-        run, part: the columns that name the run and the part of a row.
-        time, change: the columns with a part's time in a run, and by how much that is more than in the first.
-        low, high: the columns with the 95 % interval of the change.
-        significant: the column that tells whether the change is more than noise.
-        verdict: the column that says so in words, or why not.
-        whole: what `part` holds in the rows of the whole.
-        whole_label: its name in the picture.
     """
 
+    # the parts in drawing order; their changes add up to that of the whole, exactly
     series: tuple[Series, ...]
+    # the columns that name the run and the part of a row
     run: str
     part: str
+    # the columns with a part's time in a run, and by how much that is more than in the first
     time: str
     change: str
+    # the columns with the 95 % interval of the change
     low: str
     high: str
-    significant: str
-    verdict: str
-    whole: str
-    whole_label: str
+    significant: str  # the column that tells whether the change is more than noise
+    verdict: str  # the column that says so in words, or why not
+    whole: str  # what `part` holds in the rows of the whole
+    whole_label: str  # its name in the picture
 
 
 @dataclass(frozen=True)
 class Contour:
-    """Lines of equal value over two axes, each a column of factors, with the recorded point and a chosen one.
+    """Lines of equal value over two columns of factors, with the recorded point and a chosen one."""
 
-    Attributes:
-        x, y: the columns of the axes, which are logarithmic.
-        value: the column with the value of a pair. whole: the column with what it is a share of.
-        time_class: the class of time whose colour the least value takes.
-        measures: what the axes are, in words.
-        point: (x, y) that is marked.
-    """
-
+    # the columns of the axes, which are logarithmic
     x: str
     y: str
-    value: str
-    whole: str
-    time_class: str
-    measures: tuple[str, str]
-    point: tuple[float, float] = (1.0, 1.0)
+    value: str  # the column with the value of a pair
+    whole: str  # the column with what it is a share of
+    time_class: str  # the class of time whose colour the least value takes
+    measures: tuple[str, str]  # what the axes are, in words
+    point: tuple[float, float] = (1.0, 1.0)  # (x, y) that is marked
 
 
 @dataclass(frozen=True)
 class Savings:
-    """A bar per change, which begins where the one above ends, and one for all; a mark shows it alone.
+    """A bar per change, which begins where the one above ends, and one for all; a mark shows it alone."""
 
-    Attributes:
-        label: the column that names a change.
-        alone, adds, together: the columns with what it saves by itself, after those above, and with them.
-        whole: the column with the time that all of it is saved of.
-        time_class: the column with the class of time whose colour a bar takes.
-    """
-
-    label: str
+    label: str  # the column that names a change
+    # the columns with what it saves by itself, after those above, and with them
     alone: str
     adds: str
     together: str
-    whole: str
-    time_class: str
+    whole: str  # the column with the time that all of it is saved of
+    time_class: str  # the column with the class of time whose colour a bar takes
 
 
 @dataclass(frozen=True)
 class Table:
-    """The frame as it is.
+    """The frame as it is."""
 
-    Attributes:
-        across: a column of whose values each becomes a column that holds the `value` of its rows.
-    """
-
-    across: str = ""
+    across: str = ""  # a column of whose values each becomes a column that holds the `value` of its rows
     value: str = ""
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Stretches of time one after the other, in a lane per combination of `label`.
-
-    Attributes:
-        start, duration: the columns with the time of a row.
-        part: the column that holds the name of a row's series.
-        name: the column that tells what a row is.
-    """
+    """Stretches of time one after the other, in a lane per combination of `label`."""
 
     series: tuple[Series, ...]
+    # the columns with the time of a row
     start: str
     duration: str
-    part: str
-    name: str
+    part: str  # the column that holds the name of a row's series
+    name: str  # the column that tells what a row is
     label: tuple[str, ...] = ("rank",)
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """A mark per row below the ceilings of its device, on logarithmic axes, and the rows as a list.
+    """A mark per row below the ceilings of its device, on logarithmic axes, and the rows as a list."""
 
-    Attributes:
-        x: the column with operations per byte. y: that with 1e12 operations per second.
-        size: the column whose value the area of a mark shows, in ns. label: that with its name.
-        part: the column with the unit that computes, each with its own ceiling.
-        peak: the column with that ceiling, 1e12 operations per second.
-        bandwidth: the column with the other one, 1e9 bytes per second.
-        achievable: the column with what is reached of the peak at best.
-        device: the column with the device that has these ceilings.
-        calls, share: the columns with the number of calls, and with their time in % of the device's.
-        moved: the column with 1e9 bytes per second.
-        bound: the column that tells which ceiling is the lower one, "compute" or "memory".
-        efficiency: the column with the % of that ceiling. headroom: that with the ns above it.
-    """
-
-    x: str
-    y: str
-    size: str
-    label: str
-    part: str
-    peak: str
-    bandwidth: str
-    achievable: str
-    device: str
+    x: str  # the column with operations per byte
+    y: str  # that with 1e12 operations per second
+    size: str  # the column whose value the area of a mark shows, in ns
+    label: str  # that with its name
+    part: str  # the column with the unit that computes, each with its own ceiling
+    peak: str  # the column with that ceiling, 1e12 operations per second
+    bandwidth: str  # the column with the other one, 1e9 bytes per second
+    achievable: str  # the column with what is reached of the peak at best
+    device: str  # the column with the device that has these ceilings
+    # the columns with the number of calls, and with their time in % of the device's
     calls: str
     share: str
-    moved: str
-    bound: str
-    efficiency: str
-    headroom: str
+    moved: str  # the column with 1e9 bytes per second
+    bound: str  # the column that tells which ceiling is the lower one, "compute" or "memory"
+    efficiency: str  # the column with the % of that ceiling
+    headroom: str  # that with the ns above it
 
 
 @dataclass(frozen=True)
 class Changes:
-    """For each run after the first a bar per line, as long as the line's change, with its interval.
+    """For each run after the first a bar per line, as long as the line's change, with its interval."""
 
-    Attributes:
-        run: the column that names the run of a row.
-        kind, line: the columns that name a line.
-        time, change: the columns with a line's time in a run, and by how much that is more than in the first.
-        low, high: the columns with the 95 % interval of the change.
-        significant: the column that tells whether the change is more than noise.
-    """
-
-    run: str
+    run: str  # the column that names the run of a row
+    # the columns that name a line
     kind: str
     line: str
+    # the columns with a line's time in a run, and by how much that is more than in the first
     time: str
     change: str
+    # the columns with the 95 % interval of the change
     low: str
     high: str
-    significant: str
+    significant: str  # the column that tells whether the change is more than noise
 
 
 Chart = Stack | Bars | Lines | Heat | Trend | Spread | Histogram | Flame | Treemap | Roofline | Waterfall

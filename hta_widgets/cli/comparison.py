@@ -28,26 +28,17 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The answers.
+    """The answers."""
 
-    Attributes:
-        runs: the first is the base that the others are compared with.
-        by: the kind of `lines`.
-        doubts: the answer of `comparability`.
-        table, waterfall: the answers of `run_table` and `step_waterfall`, or why there are none.
-        measures: the answer of `step_measures`.
-        lines: the answer of `diff`.
-        verdicts: the outcome of each limit, for each run but the first.
-    """
-
-    runs: Sequence[Run]
-    by: str
-    doubts: pd.DataFrame
+    runs: Sequence[Run]  # the first is the base that the others are compared with
+    by: str  # the kind of `lines`
+    doubts: pd.DataFrame  # the answer of `comparability`
+    # the answers of `run_table` and `step_waterfall`, or why there are none
     table: pd.DataFrame | MissingDataError
     waterfall: pd.DataFrame | MissingDataError
-    measures: pd.DataFrame
-    lines: pd.DataFrame
-    verdicts: list[Verdict]
+    measures: pd.DataFrame  # the answer of `step_measures`
+    lines: pd.DataFrame  # the answer of `diff`
+    verdicts: list[Verdict]  # the outcome of each limit, for each run but the first
 
     @property
     def failed(self) -> bool:

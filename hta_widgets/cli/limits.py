@@ -32,23 +32,14 @@ _SHAPE = 'METRIC>+NUMBER UNIT or METRIC<-NUMBER UNIT, such as step_time>+3%, idl
 
 @dataclass(frozen=True)
 class Limit:
-    """How far something may change from the first run.
+    """How far something may change from the first run."""
 
-    Attributes:
-        text: as it was typed.
-        of: one of `MEASURES` or of `LINES`.
-        line: which line, where `of` is one of `LINES`.
-        sign: 1: it may not grow by more; -1: it may not shrink by more.
-        amount: by how much, not negative; in %, ns or bytes.
-        unit: "%", "ns" or "bytes".
-    """
-
-    text: str
-    of: str
-    line: str
-    sign: int
-    amount: float
-    unit: str
+    text: str  # as it was typed
+    of: str  # one of `MEASURES` or of `LINES`
+    line: str  # which line, where `of` is one of `LINES`
+    sign: int  # 1: it may not grow by more; -1: it may not shrink by more
+    amount: float  # by how much, not negative; in %, ns or bytes
+    unit: str  # "%", "ns" or "bytes"
 
     def beyond(self, before: float, change: float) -> bool:
         """Whether a change is greater than the limit; any growth from zero is more than any percentage.

@@ -76,7 +76,6 @@ def answered(roots: Roots, tool: Tool, given: Mapping[str, Any]) -> tuple[str, b
 
     Args:
         roots: what may be read.
-        tool: which one.
         given: the arguments of the client, not yet checked.
     """
     try:

@@ -30,20 +30,15 @@ _WINDOW: Final = {"window": {**_TEXT, "description": "10ms:25ms, with units"}}
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, and how its arguments become those of the command line.
+    """A tool, and how its arguments become those of the command line."""
 
-    Attributes:
-        name, description: as a client lists them.
-        schema: of its arguments.
-        argv: the command for arguments that fit the schema, without paths.
-        paths: the arguments that are paths.
-    """
-
+    # as a client lists them
     name: str
     description: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any]  # of its arguments
+    # the command for arguments that fit the schema, without paths
     argv: Callable[[Given, Sequence[str]], list[str]]
-    paths: tuple[str, ...] = ("path",)
+    paths: tuple[str, ...] = ("path",)  # the arguments that are paths
 
 
 def _budget(most: int) -> dict[str, Any]:

@@ -39,7 +39,6 @@ def chosen_rows(frame: pd.DataFrame, arguments: Namespace, analysis: Analysis, s
     """The rows and columns of an answer that the arguments ask for, all of them counted before `--top`.
 
     Args:
-        frame: the answer.
         arguments: `where`, `sort` and `columns`; `--top` is left to what prints.
         analysis: whose chart says what matters.
         sorts: whether the rows that matter most come first unless the arguments say otherwise.

@@ -21,22 +21,17 @@ Outcome = Literal["holds", "within noise", "fails"]
 
 @dataclass(frozen=True)
 class Changed:
-    """A change of one run from the first.
+    """A change of one run from the first."""
 
-    Attributes:
-        line: the full name of the line, where it is that of one; "" elsewhere.
-        before, after, change: in ns or bytes.
-        low, high: 95 % interval of the change; NaN where noise is unknown.
-        significant: more than its own noise, as far as that is known.
-    """
-
-    line: str
+    line: str  # the full name of the line, where it is that of one; "" elsewhere
+    # in ns or bytes
     before: float
     after: float
     change: float
+    # 95 % interval of the change; NaN where noise is unknown
     low: float = math.nan
     high: float = math.nan
-    significant: bool = False
+    significant: bool = False  # more than its own noise, as far as that is known
 
     @property
     def pct(self) -> float:
@@ -78,7 +73,6 @@ def verdicts(
     """Every limit for every run but the first.
 
     Args:
-        limits: what was asked for.
         measures: of `step_measures`.
         run_table: of `run_table`, for its memory; or why there is none.
         lines: of `diff`, for each way of comparing that a limit names.

@@ -63,7 +63,6 @@ def history_of(events: pd.DataFrame, blocks: pd.DataFrame, segments: pd.DataFram
     """The history of one device.
 
     Args:
-        events: the device's events, in their order.
         blocks: its blocks at the end.
         segments: its segments at the end.
     """

@@ -87,9 +87,6 @@ class _State(NamedTuple):
 def plain_values(data: npt.NDArray[np.uint8]) -> Graph:
     """What a pickle holds.
 
-    Args:
-        data: its bytes.
-
     Raises:
         PickleError: it holds more than dicts, lists, tuples, texts, numbers, bools and None, or is
             damaged.

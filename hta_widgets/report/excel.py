@@ -45,7 +45,6 @@ def to_excel(
     what to record. Integers that Excel cannot hold exactly are written as text.
 
     Args:
-        trace: the job.
         path: the file to write; it is returned.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
         cut: what is done to every text, see `short_paths`.

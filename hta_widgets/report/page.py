@@ -24,19 +24,12 @@ from hta_widgets.whole_files import replacing
 
 @dataclass(frozen=True)
 class Question:
-    """A call that a view may make, with its answer.
+    """A call that a view may make, with its answer."""
 
-    Attributes:
-        method: name of the method.
-        result: the answer; None: there is none, and the view does without.
-        buffers: its binary part.
-        once: answer the first call only; later ones get no answer.
-    """
-
-    method: str
-    result: Mapping[str, Any] | None = None
-    buffers: Sequence[bytes] = ()
-    once: bool = False
+    method: str  # name of the method
+    result: Mapping[str, Any] | None = None  # the answer; None: there is none, and the view does without
+    buffers: Sequence[bytes] = ()  # its binary part
+    once: bool = False  # answer the first call only; later ones get no answer
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,6 @@ def page(parts: Mapping[str, Frozen], root: str, *, title: str, bundle: str, abo
     Args:
         parts: the parts by the reference that others use for them.
         root: the part to draw; it draws the others.
-        title: the document's title.
         bundle: text of the front end's JavaScript module.
         about: what the report says about itself, see ``js/src/report/open.tsx``.
 

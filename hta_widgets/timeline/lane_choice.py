@@ -27,22 +27,18 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class LaneChoice:
-    """How the tracks of a timeline are arranged.
+    """How the tracks of a timeline are arranged."""
 
-    Attributes:
-        words: what the text `rank LABEL KIND TRACK` of a track must hold to be shown, whatever the case, with
-            commas in between; after a minus, what it must not hold.
-        pinned: (rank, label) of the tracks that stay at the top.
-        groups: "rank", "process" (each process and device of a rank), or "lane" (the same stream, or kind of
-            thread, of all ranks).
-        order: (rank, label) of tracks that come first in their group, in this order.
-        ranks: those of which tracks are shown, in their order, before the others; None means all.
-    """
-
+    # what the text `rank LABEL KIND TRACK` of a track must hold to be shown, whatever the case, with commas
+    # in between; after a minus, what it must not hold
     words: str = ""
-    pinned: Sequence[tuple[int, str]] = ()
+    pinned: Sequence[tuple[int, str]] = ()  # (rank, label) of the tracks that stay at the top
+    # "rank", "process" (each process and device of a rank), or "lane" (the same stream, or kind of thread, of
+    # all ranks)
     groups: Grouping = "rank"
+    # (rank, label) of tracks that come first in their group, in this order
     order: Sequence[tuple[int, str]] = ()
+    # those of which tracks are shown, in their order, before the others; None means all
     ranks: Sequence[int] | None = None
 
 
@@ -50,7 +46,6 @@ def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> p
     """The tracks of a timeline, in the order of display; those at the top stand where they would else.
 
     Args:
-        lanes: the slices.
         labels: the label of each rank.
         choice: how the tracks are arranged.
 

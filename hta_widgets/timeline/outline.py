@@ -27,7 +27,6 @@ def outline(
     """Everything the front end needs before the first slice, as JSON-compatible values.
 
     Args:
-        lanes: the slices.
         labels: what each rank is called.
         iterations: columns iteration, rank, label, start_ns, end_ns of the job.
         bins: resolution of the overview.

@@ -19,9 +19,6 @@ def window_sums(lanes: Lanes, start: int, end: int, shown: Sequence[int]) -> dic
     """Count and sum up the slices that lie in a window, as far as they do.
 
     Args:
-        lanes: all slices.
-        start: beginning of the window, ns.
-        end: its end, ns.
         shown: the lanes to look at.
 
     Returns:

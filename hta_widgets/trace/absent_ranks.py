@@ -14,17 +14,11 @@ _NAMED = 4  # more than these are counted
 
 @dataclass(frozen=True)
 class Absent:
-    """What a trace of several ranks lacks of its job.
+    """What a trace of several ranks lacks of its job."""
 
-    Attributes:
-        count: how many ranks; 0 if none is known to be missing.
-        ranks: their numbers; empty where the files do not say which rank is which.
-        of: how many ranks the job has; 0 if none is known to be missing.
-    """
-
-    count: int = 0
-    ranks: tuple[int, ...] = ()
-    of: int = 0
+    count: int = 0  # how many ranks; 0 if none is known to be missing
+    ranks: tuple[int, ...] = ()  # their numbers; empty where the files do not say which rank is which
+    of: int = 0  # how many ranks the job has; 0 if none is known to be missing
 
     @property
     def text(self) -> str:

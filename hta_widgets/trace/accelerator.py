@@ -9,27 +9,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A kind of accelerator, and all that advice names of it.
+    """A kind of accelerator, and all that advice names of it."""
 
-    Attributes:
-        word: what to call the device: "GPU", "NPU", "XPU", ...
-        record: how its work is recorded, as an imperative without a full stop.
-        module: PyTorch's module for it ("torch.cuda", also for ROCm); "" where that is not known.
-        update: what brings a recorder with fewer faults.
-        units: what its units for products of matrices are called.
-        monitor: the command that shows its clocks, its link and who uses it; "" where none is known.
-        segments: the setting that lets its allocator's memory grow in place; "" where there is none.
-        no_caching: the variable that turns its allocator off; "" where there is none.
-    """
-
-    word: str
-    record: str
-    module: str = ""
-    update: str = "update PyTorch"
-    units: str = "matrix units"
-    monitor: str = ""
-    segments: str = ""
-    no_caching: str = ""
+    word: str  # what to call the device: "GPU", "NPU", "XPU", ..
+    record: str  # how its work is recorded, as an imperative without a full stop
+    module: str = ""  # PyTorch's module for it ("torch.cuda", also for ROCm); "" where that is not known
+    update: str = "update PyTorch"  # what brings a recorder with fewer faults
+    units: str = "matrix units"  # what its units for products of matrices are called
+    monitor: str = ""  # the command that shows its clocks, its link and who uses it; "" where none is known
+    segments: str = ""  # the setting that lets its allocator's memory grow in place; "" where there is none
+    no_caching: str = ""  # the variable that turns its allocator off; "" where there is none
 
     def call(self, name: str) -> str:
         """`torch.cuda.synchronize()`; where its module is not known, `the device's synchronize()`."""

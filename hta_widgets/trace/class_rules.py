@@ -34,17 +34,13 @@ Classes = str | Path | Mapping[str, EventClass | str]
 
 @dataclass(frozen=True)
 class ClassRules:
-    """The rules of one trace; the first that matches decides.
+    """The rules of one trace; the first that matches decides."""
 
-    Attributes:
-        rules: those of the caller, then those of the files beside the traces, then those registered.
-        files: each file that was read and the number of rules it holds.
-        problems: what is wrong with the files, each with file and line.
-    """
-
+    # those of the caller, then those of the files beside the traces, then those registered
     rules: tuple[Rule, ...] = ()
+    # each file that was read and the number of rules it holds
     files: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # what is wrong with the files, each with file and line
 
 
 def find_class_rules(path: Any, files: Sequence[TraceFile], classes: Classes | None = None) -> ClassRules:

@@ -44,18 +44,13 @@ _DEVICE_CLASSES = {kind.label: kind for kind in EventClass if kind <= EventClass
 
 @dataclass(frozen=True)
 class Category:
-    """How events of one trace category are read.
+    """How events of one trace category are read."""
 
-    Attributes:
-        event_class: the class of its events, unless a name rule says otherwise.
-        device: its events are work of the accelerator (never true for waiting, annotations or counters).
-        named: the name rules apply; without a matching rule the class is ``event_class``.
-        strict: an event that matches no name rule counts as unclassified (its default class is a guess).
-    """
-
-    event_class: EventClass
+    event_class: EventClass  # the class of its events, unless a name rule says otherwise
+    # its events are work of the accelerator (never true for waiting, annotations or counters)
     device: bool = False
-    named: bool = False
+    named: bool = False  # the name rules apply; without a matching rule the class is ``event_class``
+    # an event that matches no name rule counts as unclassified (its default class is a guess)
     strict: bool = False
 
 

@@ -23,15 +23,10 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """How far the clocks of ranks are ahead of one rank's.
+    """How far the clocks of ranks are ahead of one rank's."""
 
-    Attributes:
-        ahead_ns: of each rank, 0 for those that agree or met nobody.
-        detail: the same as a sentence.
-    """
-
-    ahead_ns: Mapping[int, int]
-    detail: str
+    ahead_ns: Mapping[int, int]  # of each rank, 0 for those that agree or met nobody
+    detail: str  # the same as a sentence
 
 
 def measured(meetings: Mapping[int, Mapping[Hashable, int]], least_ns: int = LEAST_NS) -> Measured | None:

@@ -18,21 +18,16 @@ SAME_JOB_NS = 24 * 3600 * 1_000_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """How the ranks were put on one axis.
+    """How the ranks were put on one axis."""
 
-    Attributes:
-        origin_ns: absolute time of the axis' zero: since the epoch for ``"base"``, else in the files' own
-            clock.
-        offset_ns: rank -> what is subtracted from the file's times (ns) to get times on the axis.
-        method: ``"base"``, ``"shared"`` (one clock, zero unknown), ``"start"`` (each at its own start) or
-            ``"measured"`` (one of these, corrected).
-        detail: the same as a sentence.
-    """
-
+    # absolute time of the axis' zero: since the epoch for ``"base"``, else in the files' own clock
     origin_ns: int
+    # rank -> what is subtracted from the file's times (ns) to get times on the axis
     offset_ns: dict[int, int]
+    # ``"base"``, ``"shared"`` (one clock, zero unknown), ``"start"`` (each at its own start) or
+    # ``"measured"`` (one of these, corrected)
     method: str
-    detail: str
+    detail: str  # the same as a sentence
 
 
 def align(

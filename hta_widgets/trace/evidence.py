@@ -37,28 +37,20 @@ _DIGESTED = 4096  # events; a copy has the same first ones
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the events of a file say.
+    """What the events of a file say."""
 
-    Attributes:
-        ranks: the ranks in the job that its collectives state, at most two.
-        group: the ranks of its largest process group; empty if none is listed.
-        device_events: how many are work of a device.
-        graphs: "capture" if most launches were recorded into a graph, "replay" if graphs were launched.
-        digest: the same for two files with the same events, else different.
-        meetings: (key, end in ns as in the file) of some collectives that all ranks of a group leave
-            together. Those with the lowest keys: ranks that share collectives share most of these.
-        communicates: it exchanges data with other ranks.
-        program: the names of its compute and communication as numbers, of many the lowest `PROGRAM`: the
-            programs of two files share names in the proportion in which they share the lowest of both.
-    """
-
-    ranks: tuple[int, ...] = ()
-    group: tuple[int, ...] = ()
-    device_events: int = 0
+    ranks: tuple[int, ...] = ()  # the ranks in the job that its collectives state, at most two
+    group: tuple[int, ...] = ()  # the ranks of its largest process group; empty if none is listed
+    device_events: int = 0  # how many are work of a device
+    # "capture" if most launches were recorded into a graph, "replay" if graphs were launched
     graphs: Graphs = ""
-    digest: str = ""
+    digest: str = ""  # the same for two files with the same events, else different
+    # (key, end in ns as in the file) of some collectives that all ranks of a group leave together. Those with
+    # the lowest keys: ranks that share collectives share most of these.
     meetings: tuple[tuple[int, int], ...] = ()
-    communicates: bool = False
+    communicates: bool = False  # it exchanges data with other ranks
+    # the names of its compute and communication as numbers, of many the lowest `PROGRAM`: the programs of two
+    # files share names in the proportion in which they share the lowest of both
     program: tuple[int, ...] = ()
 
 

@@ -30,17 +30,11 @@ _LEAST_KERNELS = 20
 
 @dataclass(frozen=True)
 class Replays:
-    """Replays of graphs in a file.
+    """Replays of graphs in a file."""
 
-    Attributes:
-        count: the launches of graphs.
-        short: those of which most device work was recorded for others of the same graph, not for them.
-        missing_ns: how much longer the work of those others takes than theirs, in all.
-    """
-
-    count: int
-    short: int
-    missing_ns: int
+    count: int  # the launches of graphs
+    short: int  # those of which most device work was recorded for others of the same graph, not for them
+    missing_ns: int  # how much longer the work of those others takes than theirs, in all
 
 
 @dataclass(frozen=True)

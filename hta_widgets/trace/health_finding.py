@@ -7,17 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the health table.
+    """One row of the health table."""
 
-    Attributes:
-        rank: None for the job as a whole.
-        name: the full name of the device work that the row is about, if it is about one.
-    """
-
-    rank: int | None
+    rank: int | None  # None for the job as a whole
     severity: str
     check: str
     count: int
     detail: str
     remedy: str = ""
-    name: str = ""
+    name: str = ""  # the full name of the device work that the row is about, if it is about one

@@ -30,7 +30,6 @@ def kept_of_job(trace: Trace, what: str, compute: Callable[[], pd.DataFrame]) ->
     """A table about all ranks of a job: the one that is kept, or that of `compute`, which then is.
 
     Args:
-        trace: the job.
         what: names the table. It follows from the files, and how they were put together (`Trace.key`).
     """
     file = _file(trace, what)

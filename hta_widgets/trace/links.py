@@ -100,7 +100,6 @@ def nesting(
     """Caller and depth of each row by containment in time on its lane.
 
     Args:
-        start, end: ns.
         lane: rows nest only within the same lane; negative: the row takes no part (parent -1, depth -1).
         rank_in_tie: of rows with the same start and end the lower one is the caller; then file order.
         by_start: all rows by start, where that is known.

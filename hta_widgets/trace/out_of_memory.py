@@ -14,14 +14,10 @@ NAME = "[OutOfMemory]"
 
 @dataclass(frozen=True)
 class FailedAllocation:
-    """One that failed.
+    """One that failed."""
 
-    Attributes:
-        time_ns: when, as in the file.
-        wanted, allocated, reserved: bytes; None where the file does not say.
-    """
-
-    time_ns: int
+    time_ns: int  # when, as in the file
+    # bytes; None where the file does not say
     wanted: int | None
     allocated: int | None
     reserved: int | None

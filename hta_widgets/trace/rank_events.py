@@ -50,30 +50,20 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of a file without its columns.
+    """What is known of a file without its columns."""
 
-    Attributes:
-        path: the file.
-        events, slices: how many it holds.
-        nbytes: of the columns.
-        extent: (first start, last end) of the slices in ns as in the file; None without slices.
-        metadata: the top-level keys of the file.
-        evidence: what its events say about which file it is.
-        parts: how many ranks were merged into it; 1 where its processes do not tell them apart.
-        repair: records whose times cannot be true are estimated or left out; else all are believed.
-        marked: how many such records there are.
-    """
-
-    path: str
+    path: str  # the file
+    # how many it holds
     events: int
     slices: int
-    nbytes: int
+    nbytes: int  # of the columns
+    # (first start, last end) of the slices in ns as in the file; None without slices
     extent: tuple[int, int] | None
-    metadata: dict[str, Any]
-    evidence: Evidence
-    parts: int = 1
-    repair: bool = True
-    marked: int = 0
+    metadata: dict[str, Any]  # the top-level keys of the file
+    evidence: Evidence  # what its events say about which file it is
+    parts: int = 1  # how many ranks were merged into it; 1 where its processes do not tell them apart
+    repair: bool = True  # records whose times cannot be true are estimated or left out; else all are believed
+    marked: int = 0  # how many such records there are
 
     @property
     def stated(self) -> Stated:

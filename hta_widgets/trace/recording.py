@@ -43,29 +43,23 @@ _MISSING_PCT = 3.0
 
 @dataclass(frozen=True)
 class Recording:
-    """What a file records.
+    """What a file records."""
 
-    Attributes:
-        kind: "training" (it holds a backward pass or an optimizer), "serving" (steps of a server),
-            "graph capture" (most launches are recorded into a graph and do not run), "forward" (operators
-            or kernels, none of a backward pass), or "unknown" (too little to tell).
-        operators, kept_pct: how many numbered operators the file holds, and the share (%) of the numbers
-            between the first and the last that they are; 0 and 100.0 without numbers.
-        filtered: operators in between were removed from the file.
-        launches, unanswered: calls that put work on a device, and those whose work is not recorded.
-        captured: the unanswered ones that were captured into a graph.
-        replays: launches of graphs, and those whose device work is recorded in part.
-        missing_pct: the device work that these lack, in % of the time from the first to the last device work.
-    """
-
+    # "training" (it holds a backward pass or an optimizer), "serving" (steps of a server), "graph capture"
+    # (most launches are recorded into a graph and do not run), "forward" (operators or kernels, none of a
+    # backward pass), or "unknown" (too little to tell)
     kind: Kind
+    # how many numbered operators the file holds, and the share (%) of the numbers between the first and the
+    # last that they are; 0 and 100.0 without numbers
     operators: int
     kept_pct: float
-    filtered: bool
+    filtered: bool  # operators in between were removed from the file
+    # calls that put work on a device, and those whose work is not recorded
     launches: int
     unanswered: int
-    captured: int
-    replays: Replays
+    captured: int  # the unanswered ones that were captured into a graph
+    replays: Replays  # launches of graphs, and those whose device work is recorded in part
+    # the device work that these lack, in % of the time from the first to the last device work
     missing_pct: float
 
     @property

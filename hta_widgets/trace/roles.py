@@ -34,17 +34,11 @@ _STEM = re.compile(r"(\.gz|\.zst)$")
 
 @dataclass(frozen=True)
 class Settled:
-    """The files that are ranks, by their position among those that were read, and what became of the others.
+    """The files that are ranks, by their position among those read, and what became of the others."""
 
-    Attributes:
-        positions: of the ranks.
-        assigned: the rank of each.
-        found: the files as they were found, with what was left out and the recordings.
-    """
-
-    positions: list[int]
-    assigned: list[Assigned]
-    found: Discovery
+    positions: list[int]  # of the ranks
+    assigned: list[Assigned]  # the rank of each
+    found: Discovery  # the files as they were found, with what was left out and the recordings
 
 
 def settle(files: Sequence[TraceFile], headers: Sequence[Header], found: Discovery, wanted: Which) -> Settled:

@@ -33,21 +33,15 @@ _UNUSABLE = [
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices of a file as rows of its event table, in file order, and what could not be used.
+    """The slices of a file as rows of its event table, in file order, and what could not be used."""
 
-    Attributes:
-        rows: int32 row in the event table.
-        start, dur: int64 ns as in the file.
-        unfinished: rows of begin events without an end (cut by the recording).
-        problems: one entry per kind of unusable event.
-        marked: records whose times cannot be true; of those that are slices, `start` and `dur` are estimates.
-    """
-
-    rows: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]  # int32 row in the event table
+    # int64 ns as in the file
     start: npt.NDArray[np.int64]
     dur: npt.NDArray[np.int64]
-    unfinished: npt.NDArray[np.int32]
-    problems: list[Problem]
+    unfinished: npt.NDArray[np.int32]  # rows of begin events without an end (cut by the recording)
+    problems: list[Problem]  # one entry per kind of unusable event
+    # records whose times cannot be true; of those that are slices, `start` and `dur` are estimates
     marked: Marked = NOTHING
 
     @property

@@ -22,28 +22,19 @@ _BARE_SCOPES = (
 
 @dataclass(frozen=True)
 class ServingStep:
-    """What a serving engine's annotation says about a step; None where it says nothing.
+    """What a serving engine's annotation says about a step; None where it says nothing."""
 
-    Attributes:
-        phase: ``prefill``, ``decode``, ``mixed``, ``verify``, ``draft``, ``diffusion``, ``idle``, ``unknown``
-            or the engine's own word in lower case.
-        batch_size: requests in the step.
-        tokens: tokens processed in the step; more than requests in a decode step that verifies drafts.
-        padded: requests that it computes, with those that only fill up the captured graph.
-        prompts: requests whose prompts (or pieces of them) are read.
-        prompt_tokens: tokens of these.
-        kv_tokens: lengths of all sequences in the cache, added up: what attention reads.
-        decode_kv_tokens: the same of the requests that decode.
-    """
-
+    # ``prefill``, ``decode``, ``mixed``, ``verify``, ``draft``, ``diffusion``, ``idle``, ``unknown`` or the
+    # engine's own word in lower case
     phase: str
-    batch_size: int | None = None
+    batch_size: int | None = None  # requests in the step
+    # tokens processed in the step; more than requests in a decode step that verifies drafts
     tokens: int | None = None
-    padded: int | None = None
-    prompts: int | None = None
-    prompt_tokens: int | None = None
-    kv_tokens: int | None = None
-    decode_kv_tokens: int | None = None
+    padded: int | None = None  # requests that it computes, with those that only fill up the captured graph
+    prompts: int | None = None  # requests whose prompts (or pieces of them) are read
+    prompt_tokens: int | None = None  # tokens of these
+    kv_tokens: int | None = None  # lengths of all sequences in the cache, added up: what attention reads
+    decode_kv_tokens: int | None = None  # the same of the requests that decode
 
     def filled(self, other: "ServingStep") -> "ServingStep":
         """What is missing here from another annotation of the same step; nothing if it is of another one."""

@@ -47,7 +47,6 @@ def suspects(trace: RankTrace, job_size: int) -> pd.DataFrame:
     """Which device work of a rank may be communication, though it counts as compute or as a copy?
 
     Args:
-        trace: a rank.
         job_size: the number of ranks in the job; a job of one rank has none.
 
     Returns:

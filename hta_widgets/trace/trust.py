@@ -38,17 +38,13 @@ _NOTES = 16
 
 @dataclass(frozen=True)
 class Trust:
-    """How far a recording can be trusted.
+    """How far a recording can be trusted."""
 
-    Attributes:
-        level: "full"; "notes": records are missing or wrong, and no conclusion suffers; "limited": some
-            conclusions are withheld.
-        text: the level in one sentence; where it is limited, what is withheld, and why.
-        notes: what is wrong with the records and what to do about it, a sentence or two each.
-    """
-
+    # "full"; "notes": records are missing or wrong, and no conclusion suffers; "limited": some conclusions
+    # are withheld
     level: Level
-    text: str
+    text: str  # the level in one sentence; where it is limited, what is withheld, and why
+    # what is wrong with the records and what to do about it, a sentence or two each
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

@@ -29,17 +29,11 @@ _RECORDS = ("cudaEventRecord", "cudaEventRecordWithFlags", "cuEventRecord", "hip
 
 
 class Waits(NamedTuple):
-    """The rows of class SYNC: few of all.
+    """The rows of class SYNC: few of all."""
 
-    Attributes:
-        row: int64, ascending.
-        call: int64 row of the host call that each belongs to (by correlation), -1 for none.
-        source: int64 device row whose end a recorded wait on an event waits for, -1 for none.
-    """
-
-    row: Int64
-    call: Int64
-    source: Int64
+    row: Int64  # int64, ascending
+    call: Int64  # row of the host call that each belongs to (by correlation), -1 for none
+    source: Int64  # int64 device row whose end a recorded wait on an event waits for, -1 for none
 
     def named(self, rank_trace: RankTrace, name: str) -> Waits:
         """Those with this name."""

@@ -20,18 +20,12 @@ Field = dict[str, str]
 
 @dataclass(frozen=True)
 class About:
-    """What the header shows.
+    """What the header shows."""
 
-    Attributes:
-        header: `[{label, value, title}]`, the most informative first.
-        health: `[{severity, check, detail, remedy, name, count, ranks}]`.
-        notices: `[{severity, text}]`: what comes before any figure.
-        clocks: what may time the iterations; empty where the host or the device has nothing to time.
-    """
-
-    header: list[Field]
-    health: list[dict[str, Any]]
-    notices: list[Field]
+    header: list[Field]  # `[{label, value, title}]`, the most informative first
+    health: list[dict[str, Any]]  # `[{severity, check, detail, remedy, name, count, ranks}]`
+    notices: list[Field]  # `[{severity, text}]`: what comes before any figure
+    # what may time the iterations; empty where the host or the device has nothing to time
     clocks: list[IterationClock]
 
 
@@ -39,8 +33,6 @@ def about(trace: Trace, name: str, communication: tuple[str, ...]) -> About:
     """The header of a trace.
 
     Args:
-        trace: the job.
-        name: of its folder or file.
         communication: names of device work that the user counts as communication.
     """
     timed = bool(trace.iterations["device_start_ns"].notna().any())

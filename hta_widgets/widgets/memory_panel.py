@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer(Analysis):
-    """An answer of a snapshot; `function` takes it, and the trace beside it or None.
+    """An answer of a snapshot; `function` takes it, and the trace beside it or None."""
 
-    Attributes:
-        drawn: what of a frame the chart shows.
-    """
-
-    drawn: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
+    drawn: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame  # what of a frame the chart shows
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
         """The plotly figure of a frame of this answer."""

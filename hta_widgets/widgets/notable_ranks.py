@@ -25,11 +25,6 @@ def notable_ranks(trace: Trace, scope: Scope, ranks: pd.DataFrame) -> list[dict[
     Where costs are not known, those that the others wait for. Otherwise these would only distract: who is
     waited for may be a victim itself.
 
-    Args:
-        trace: the job.
-        scope: of the answers.
-        ranks: `job_ranks`.
-
     Returns:
         ``[{"rank", "why", "cause", "evidence"}]``, each rank once, under the first of these that it is: why
         is "culprit", "costs", "causes", "waits" or "usual"; cause is that of a culprit; evidence is what a

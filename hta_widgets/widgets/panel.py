@@ -29,23 +29,14 @@ SHOWN_ROWS = 500
 
 @dataclass(frozen=True)
 class PanelState:
-    """An answer as a panel shows it.
+    """An answer as a panel shows it."""
 
-    Attributes:
-        table: the rows of the table, of which the page gets the first.
-        sentence: the answer in words.
-        drawn: what the chart draws.
-        notes: details in words.
-        extent: start and end of the time that is shown, ns; [] where a chart has no axis of time.
-        nothing: no row to draw, or none with any time in the selection.
-    """
-
-    table: pd.DataFrame
-    sentence: str
-    drawn: Marks
-    notes: list[Note]
-    extent: list[int]
-    nothing: bool
+    table: pd.DataFrame  # the rows of the table, of which the page gets the first
+    sentence: str  # the answer in words
+    drawn: Marks  # what the chart draws
+    notes: list[Note]  # details in words
+    extent: list[int]  # start and end of the time that is shown, ns; [] where a chart has no axis of time
+    nothing: bool  # no row to draw, or none with any time in the selection
 
 
 class Panel(Downloads, Computed):

@@ -72,10 +72,6 @@ def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, 
 
     Only what lacks a sign of its data is asked. Most fail at once; some answer in another way, which of a job
     of many ranks takes long.
-
-    Args:
-        trace: the job.
-        kinds: the analyses to ask; default all.
     """
     reasons: dict[str, str] = {}
     recorded = frozenset[str]().union(*trace.each(_signs))

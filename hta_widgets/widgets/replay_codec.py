@@ -27,7 +27,6 @@ def pack(graph: Graph, rank_trace: RankTrace, cuts: Mapping[str, tuple[Int64, In
     """The graph as the length of a JSON header, the header, and little-endian arrays.
 
     Args:
-        graph: of the rank.
         rank_trace: tells the class of each device event.
         cuts: the edges that an edit shortens, and their weights under it, by its name.
 

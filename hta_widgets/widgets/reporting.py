@@ -22,7 +22,6 @@ def explorer_page(explorer: Part, placed: Sequence[Placed], title: str, cut: Cut
     Args:
         explorer: the part that contains the others.
         placed: (area, part, kind of a panel or "") in display order.
-        title: the document's title.
         cut: makes of every text what the document says, see `short_paths`.
     """
     parts, places, notes = _saved(placed)
@@ -43,7 +42,6 @@ def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: 
         viewer: the part that contains the others.
         placed: (area, part, kind of a panel or run of a timeline) in display order.
         anchors: corresponding instants over the whole runs.
-        title: the document's title.
         cut: makes of every text what the document says, see `short_paths`.
     """
     parts, places, notes = _saved(placed)

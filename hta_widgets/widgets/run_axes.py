@@ -31,14 +31,10 @@ _STEPS_REMEMBERED = 64
 
 @dataclass(frozen=True)
 class Anchors:
-    """Corresponding instants.
+    """Corresponding instants."""
 
-    Attributes:
-        times: float64[runs, n] ns; every row rises strictly, and the instants of a column correspond.
-        first, last: ns of the requested run, between which the anchors are as dense as possible.
-    """
-
-    times: Float64
+    times: Float64  # float64[runs, n] ns; every row rises strictly, and the instants of a column correspond
+    # ns of the requested run, between which the anchors are as dense as possible
     first: float
     last: float
 

@@ -18,12 +18,7 @@ from hta_widgets.widgets.selection import Selection
 
 
 class RunsStory(OfRuns):
-    """The first screen of `DiffViewer`: `analysis.compare.run_story` of what is selected in each run.
-
-    Args:
-        runs: the open jobs by name; the first is the base.
-        selections: of each run.
-    """
+    """The first screen of `DiffViewer`: `analysis.compare.run_story` of what is selected in each run."""
 
     _bundle: ClassVar = DIFF_BUNDLE
     _view = t.Unicode("run_story").tag(sync=True)

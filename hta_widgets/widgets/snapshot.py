@@ -107,7 +107,6 @@ def compared_picture(
 
     Args:
         runs: `[{name, detail}]`, the first is the base.
-        selections: of each run.
         panels: in the order in which they are shown.
         headline: the greatest change of a step; "" where there is none.
         story: what the steps consist of, as `RunsStory.content`; {} where they cannot be compared.

@@ -41,22 +41,16 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True)
 class Content:
-    """What the browser requests, computed once in a worker thread.
-
-    Attributes:
-        note: what the times are, where they are not the recorded ones.
-        moved: where a window of recorded time lies.
-        counters: answers about counters, which only recorded times have.
-    """
+    """What the browser requests, computed once in a worker thread."""
 
     lanes: Lanes
     questions: Questions
     meta: Packed
     base: Packed | None  # all slices; None where the kernel answers windows instead
     pyramid: Pyramid | None
-    note: str = ""
-    moved: Callable[[Window], Window] = lambda window: window
-    counters: CounterQuestions | None = None
+    note: str = ""  # what the times are, where they are not the recorded ones
+    moved: Callable[[Window], Window] = lambda window: window  # where a window of recorded time lies
+    counters: CounterQuestions | None = None  # answers about counters, which only recorded times have
     windows: OrderedDict[tuple[Any, ...], Packed] = field(default_factory=OrderedDict)  # answered last
 
 

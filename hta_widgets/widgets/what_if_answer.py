@@ -51,17 +51,14 @@ _MOST_NAMED = 2
 
 
 class Replayed(NamedTuple):
-    """What the view shows.
+    """What the view shows."""
 
-    Attributes:
-        about: facts about the replay of the rank, whatever the edits are; of a whole job `job`, what is
-            timed, and no rank.
-        controls: the sliders and switches, as `what_if_controls.described` gives them; none of a whole job.
-        answer: times in ns, as recorded and after the edits (``js/src/replay/answer.ts`` has the same).
-    """
-
+    # facts about the replay of the rank, whatever the edits are; of a whole job `job`, what is timed, and no
+    # rank
     about: dict[str, Any]
+    # the sliders and switches, as `what_if_controls.described` gives them; none of a whole job
     controls: list[dict[str, Any]]
+    # times in ns, as recorded and after the edits (``js/src/replay/answer.ts`` has the same)
     answer: dict[str, Any]
 
 

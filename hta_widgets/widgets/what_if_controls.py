@@ -59,22 +59,15 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Control:
-    """A slider, or a switch.
+    """A slider, or a switch."""
 
-    Attributes:
-        name, label: for programs, and for readers.
-        hint: what it changes, in words.
-        edit: the edit that leaves this share of the time, 1 being as recorded.
-        off: what a switch does when it is on; empty for a slider.
-        speed: its edit takes how many times as fast it gets, not the time that is left.
-    """
-
+    # for programs, and for readers
     name: str
     label: str
-    hint: str
-    edit: Callable[[float], Edit]
-    off: str = ""
-    speed: bool = False
+    hint: str  # what it changes, in words
+    edit: Callable[[float], Edit]  # the edit that leaves this share of the time, 1 being as recorded
+    off: str = ""  # what a switch does when it is on; empty for a slider
+    speed: bool = False  # its edit takes how many times as fast it gets, not the time that is left
 
 
 def time_class(edit: Edit) -> str:
@@ -129,16 +122,12 @@ CONTROLS = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What a control does to a graph.
+    """What a control does to a graph."""
 
-    Attributes:
-        scaled, removed: groups of edges.
-        cut: the edges that it shortens, and their weights then, ns.
-    """
-
+    # groups of edges
     scaled: list[int]
     removed: list[int]
-    cut: tuple[Int64, Int64]
+    cut: tuple[Int64, Int64]  # the edges that it shortens, and their weights then, ns
 
     @property
     def nothing(self) -> bool:

@@ -34,7 +34,6 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     Computed once per rank.
 
     Args:
-        rank_trace: the rank.
         merge_backward: attach backward threads below the step that they belong to (see `adopt_backward`).
     """
     checkpoint()

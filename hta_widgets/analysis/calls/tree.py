@@ -164,7 +164,6 @@ def measure(start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Boo
     """The forest of these calls and kernels.
 
     Args:
-        start, end: ns.
         lane: thread of each call, negative for rows that are no calls.
         parent: caller of each call and launch of each kernel, -1 for none; kernels without a launch and rows
             that are neither call nor kernel lie outside.

@@ -20,14 +20,10 @@ _KEYS = ("iteration", "collective", "process_group", "group_ranks", "seq", "comm
 
 
 class _Found(NamedTuple):
-    """Rows whose bucket (equal keys) is equally full on two ranks or more.
+    """Rows whose bucket (equal keys) is equally full on two ranks or more."""
 
-    Attributes:
-        rows: in ascending order.
-        bucket, number: of each row, from 0; the n-th rows of the ranks in a bucket share a number.
-    """
-
-    rows: Int64
+    rows: Int64  # in ascending order
+    # of each row, from 0; the n-th rows of the ranks in a bucket share a number
     bucket: Int64
     number: Int64
 

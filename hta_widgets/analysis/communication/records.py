@@ -20,17 +20,11 @@ _GROWING = ("rank", "event_id", "iteration", "start_ns", "seq", "comms_id")
 
 @dataclass(frozen=True)
 class Records:
-    """Columns of equal length.
+    """Columns of equal length."""
 
-    Attributes:
-        numbers: whole numbers, by column; one of them is ``rank``.
-        codes: texts, by column: codes into ``texts``, -1 for none.
-        texts: each once.
-    """
-
-    numbers: Mapping[str, Int64]
-    codes: Mapping[str, Int32]
-    texts: Sequence[str]
+    numbers: Mapping[str, Int64]  # whole numbers, by column; one of them is ``rank``
+    codes: Mapping[str, Int32]  # texts, by column: codes into ``texts``, -1 for none
+    texts: Sequence[str]  # each once
 
     @classmethod
     def of(cls, numbers: Mapping[str, Int64], codes: Mapping[str, tuple[Int32, Sequence[str]]]) -> Records:

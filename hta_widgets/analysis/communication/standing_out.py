@@ -21,9 +21,6 @@ def standing_out(frame: pd.DataFrame) -> list[int]:
     any other, with these properties: together they cause at least 1.25 times their share by number; each of
     them waits at most 0.6 times as long as the others do on average; and they cause their share by number in
     iterations with three quarters of the waiting.
-
-    Args:
-        frame: of `stragglers`.
     """
     total = frame.groupby("rank")[["blamed_ns", "waited_ns"]].sum()
     total = total.sort_values("blamed_ns", ascending=False, kind="stable")

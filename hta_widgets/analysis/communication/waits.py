@@ -36,7 +36,6 @@ def waits(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     blame of an exchange in turn.
 
     Args:
-        trace: the job.
         scope: exchanges that belong to it, as in `stragglers`; default everything.
 
     Returns:
@@ -69,7 +68,6 @@ def meeting(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
     """Who waits for whom at the exchange that a kernel belongs to?
 
     Args:
-        trace: the job.
         rank, event_id: a communication kernel.
 
     Returns:
@@ -95,7 +93,6 @@ def wait_chain(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
     several chains of ranks that a wait divides into, the one that makes most of it.
 
     Args:
-        trace: the job.
         rank, event_id: a communication kernel.
 
     Returns:

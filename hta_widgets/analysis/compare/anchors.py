@@ -39,7 +39,6 @@ def anchors(base: RankTrace, base_window: Window, other: RankTrace, other_window
     since streams overtake each other.
 
     Args:
-        base, other: the ranks.
         base_window, other_window: start and end of the windows, ns.
 
     Returns:

@@ -26,7 +26,6 @@ def event_names(
 
     Args:
         runs, by, scope: as for `diff`.
-        kind, line: of the line.
 
     Returns:
         run -> names as recorded, an operator's or module's own first, then those that take most time; none in

@@ -35,19 +35,14 @@ Time = Literal["device", "host"]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A run as numbers.
+    """A run as numbers."""
 
-    Attributes:
-        count, total, exclusive: int64[steps, lines], summed over its ranks.
-        kernels: of each line, the names of the device work that it owns, most time first.
-        begin: int64[lines] ns at which it first runs; where lines have no place, 0.
-    """
-
+    # int64[steps, lines], summed over its ranks
     count: Int64
     total: Int64
     exclusive: Int64
-    kernels: list[tuple[str, ...]]
-    begin: Int64
+    kernels: list[tuple[str, ...]]  # of each line, the names of the device work that it owns, most time first
+    begin: Int64  # int64[lines] ns at which it first runs; where lines have no place, 0
 
 
 def occurs(table: Table) -> npt.NDArray[np.bool_]:

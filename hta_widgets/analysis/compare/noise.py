@@ -66,22 +66,15 @@ _MOST_ALIKE = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """What changed from one sample to another, per line.
+    """What changed from one sample to another, per line."""
 
-    Attributes:
-        change: difference of the means.
-        low, high: its 95 % interval, NaN where a sample has fewer than two steps.
-        enough: the change is at least one percent.
-        alone: so it is, and zero lies outside the line's own 99 % interval.
-        significant: so it is, and zero lies outside the 99 % interval of all lines together.
-    """
-
-    change: Float
+    change: Float  # difference of the means
+    # its 95 % interval, NaN where a sample has fewer than two steps
     low: Float
     high: Float
-    enough: Bool
-    alone: Bool
-    significant: Bool
+    enough: Bool  # the change is at least one percent
+    alone: Bool  # so it is, and zero lies outside the line's own 99 % interval
+    significant: Bool  # so it is, and zero lies outside the 99 % interval of all lines together
 
     @property
     def verdict(self) -> npt.NDArray[np.object_]:
@@ -143,7 +136,6 @@ def beyond_alone(before: float, after: float, low: float, high: float, steps: in
     """Whether a difference is significant as the only comparison.
 
     Args:
-        before, after: the means.
         low, high: the 95 % interval of their difference.
         steps: of the shorter sample. Its degrees of freedom are the least that the difference may have: with
             them 99 % are, if anything, too wide.

@@ -31,22 +31,18 @@ class Paths:
     """The paths of the chosen calls of a rank.
 
     A call within another one of the same name has the path of that one, so recursion makes no new paths.
-
-    Attributes:
-        chosen: bool[rows] the calls that have a place.
-        around: int32[rows] path of the innermost chosen call around each row, itself included; -1 for none.
-        texts: each path in words, unique also where shortened; ``leaves``: the name that it ends with.
-        kinds: each path from the innermost module on, without the number of the instance: the same for what
-            is the same in every layer, and in a model that is wrapped or has modules more.
-        begin: int64 ns at which each path first runs.
     """
 
-    chosen: Bool
+    chosen: Bool  # bool[rows] the calls that have a place
+    # int32[rows] path of the innermost chosen call around each row, itself included; -1 for none
     around: Int32
+    # each path in words, unique also where shortened; ``leaves``: the name that it ends with
     texts: list[str]
     leaves: list[str]
+    # each path from the innermost module on, without the number of the instance: the same for what is the
+    # same in every layer, and in a model that is wrapped or has modules more
     kinds: list[str]
-    begin: Int64
+    begin: Int64  # ns at which each path first runs
 
 
 @memoize_per_rank()

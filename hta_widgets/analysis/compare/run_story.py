@@ -72,48 +72,33 @@ class Shown:
 
 @dataclass(frozen=True)
 class Change:
-    """A part of the step that takes more or less time than in the first run.
+    """A part of the step that takes more or less time than in the first run."""
 
-    Attributes:
-        part: of the step, one of `split.PARTS`. noun: its name. lost_as: the class of its time.
-        change_ns: per step and rank. figure, label: the same as a text, and with how sure it is.
-        certain: it is significant.
-        what, why: sentences. sure: how sure that is.
-        kind: the comparison that shows more.
-        places: in the run that spends more, the longest first.
-    """
-
-    part: str
-    noun: str
-    lost_as: str
-    change_ns: int
+    part: str  # of the step, one of `split.PARTS`
+    noun: str  # its name
+    lost_as: str  # the class of its time
+    change_ns: int  # per step and rank
+    # the same as a text, and with how sure it is
     figure: str
     label: str
-    certain: bool
+    certain: bool  # it is significant
+    # sentences
     what: str
     why: list[str]
-    sure: str
-    kind: str
-    places: list[Shown]
+    sure: str  # how sure that is
+    kind: str  # the comparison that shows more
+    places: list[Shown]  # in the run that spends more, the longest first
 
 
 @dataclass(frozen=True)
 class RunStory:
-    """Runs beside each other.
+    """Runs beside each other."""
 
-    Attributes:
-        cause: why the step of one run takes longer or shorter than that of the first, in a sentence.
-        other: that run, whose step changed most.
-        longest_ns: the denominator of all bars.
-        runs: the first is the base.
-        changes: of `other`, the greatest first.
-    """
-
-    cause: str
-    other: str
-    longest_ns: int
-    runs: list[RunBar]
-    changes: list[Change]
+    cause: str  # why the step of one run takes longer or shorter than that of the first, in a sentence
+    other: str  # that run, whose step changed most
+    longest_ns: int  # the denominator of all bars
+    runs: list[RunBar]  # the first is the base
+    changes: list[Change]  # of `other`, the greatest first
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -38,28 +38,18 @@ _NO_KINDS: npt.NDArray[np.object_] = np.empty(0, object)
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of a run that count.
+    """The steps of a run that count."""
 
-    Attributes:
-        ranks: the ranks of the sample: those with device work; without any, all.
-        iterations: int64[S] their numbers, in order of time; each is complete on every rank.
-        windows: int64[S, R, 2] start and end of each step on each rank, ns.
-        clock: "host": from begin to end of the step's mark on the host; "device": by the device work that the
-            step launched (see `sample`).
-        source: what marks the steps (see `Trace.iterations`).
-        kinds: str[S] what a server did in each, e.g. "decode 32"; "" in training.
-        tokens: int64[S] and how many tokens that were, -1 where it is not recorded.
-        excluded: iteration -> why it does not count.
-    """
-
-    ranks: tuple[int, ...]
-    iterations: Int64
-    windows: Int64
+    ranks: tuple[int, ...]  # the ranks of the sample: those with device work; without any, all
+    iterations: Int64  # int64[S] their numbers, in order of time; each is complete on every rank
+    windows: Int64  # int64[S, R, 2] start and end of each step on each rank, ns
+    # "host": from begin to end of the step's mark on the host; "device": by the device work that the step
+    # launched (see `sample`)
     clock: str
-    source: str
-    kinds: npt.NDArray[np.object_]
-    tokens: Int64
-    excluded: dict[int, str]
+    source: str  # what marks the steps (see `Trace.iterations`)
+    kinds: npt.NDArray[np.object_]  # str[S] what a server did in each, e.g. "decode 32"; "" in training.
+    tokens: Int64  # int64[S] and how many tokens that were, -1 where it is not recorded
+    excluded: dict[int, str]  # iteration -> why it does not count
 
     def __len__(self) -> int:
         return len(self.iterations)

@@ -46,27 +46,20 @@ _SHOWN: Final[dict[Unit, Callable[[Any], str]]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that a sentence states.
+    """One thing that a sentence states."""
 
-    Attributes:
-        measure: what was measured; `tests/claims` has a slow reader for each.
-        value: the result, in `unit`.
-        unit: "%" of `of`; "ns", mean over `ranks`; "ns/step", the same for each judged step; "count"; "B" and
-            so on; "ranks", "steps" and "name": which they are.
-        of: the whole of a share: "step time" or "the time" (all judged time of `ranks`), or the measure that
-            the whole is.
-        ranks: those that it is about.
-        about: what else the measurement depends on, such as the name of kernels.
-        shown: how the sentence writes it, where that is not how its unit is written.
-    """
-
-    measure: str
-    value: Value
+    measure: str  # what was measured; `tests/claims` has a slow reader for each
+    value: Value  # the result, in `unit`
+    # "%" of `of`; "ns", mean over `ranks`; "ns/step", the same for each judged step; "count"; "B" and so on;
+    # "ranks", "steps" and "name": which they are
     unit: Unit
+    # the whole of a share: "step time" or "the time" (all judged time of `ranks`), or the measure that the
+    # whole is
     of: str = ""
-    ranks: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()  # those that it is about
+    # what else the measurement depends on, such as the name of kernels
     about: Mapping[str, Any] = field(default_factory=dict)
-    shown: str = ""
+    shown: str = ""  # how the sentence writes it, where that is not how its unit is written
 
     def __str__(self) -> str:
         return self.shown or _SHOWN[self.unit](self.value)
@@ -78,15 +71,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences, and the claims in them.
+    """Sentences, and the claims in them."""
 
-    Attributes:
-        template: as for `str.format`; it holds no number.
-        parts: what stands in its fields.
-    """
-
-    template: str = ""
-    parts: Mapping[str, Said] = field(default_factory=dict)
+    template: str = ""  # as for `str.format`; it holds no number
+    parts: Mapping[str, Said] = field(default_factory=dict)  # what stands in its fields
 
     def __str__(self) -> str:
         return self.template.format(**{name: str(part) for name, part in self.parts.items()})

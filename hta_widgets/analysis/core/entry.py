@@ -21,23 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Option:
-    """An argument of an analysis that can be changed in a panel.
+    """An argument of an analysis that can be changed in a panel."""
 
-    Attributes:
-        name: the argument's name.
-        label: its label in the panel.
-        choices: the possible values; empty: any text.
-        default: the initial value.
-        hint: what an empty text means.
-        no_events: the choices with which rows stand for no events of one name.
-    """
-
-    name: str
-    label: str
-    choices: tuple[str, ...] = ()
-    default: str = ""
-    hint: str = ""
-    no_events: tuple[str, ...] = ()
+    name: str  # the argument's name
+    label: str  # its label in the panel
+    choices: tuple[str, ...] = ()  # the possible values; empty: any text
+    default: str = ""  # the initial value
+    hint: str = ""  # what an empty text means
+    no_events: tuple[str, ...] = ()  # the choices with which rows stand for no events of one name
 
 
 ONE_BAR_PER = Option("by", "One bar per", ("rank", "iteration"), "rank")

@@ -18,7 +18,6 @@ def recorded_counters(rank_trace: RankTrace, offset_ns: int) -> list[Counter]:
     """One counter for each process, name, id and key of the counter events that carry numbers.
 
     Args:
-        rank_trace: the rank.
         offset_ns: the file counts from so much before the zero of the job's axis.
     """
     table = rank_trace.table

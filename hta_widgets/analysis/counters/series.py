@@ -12,22 +12,16 @@ from hta_widgets.arrays import Float64, Int64
 
 @dataclass(frozen=True, eq=False)
 class Counter:
-    """A quantity of one rank, of one of its devices or of one stream.
-
-    Attributes:
-        name: what is counted ("queue length"). key: of what ("stream 7", "cuda:0"). unit: "" if unknown.
-        stream: (device, stream) that it belongs to; None for a counter of the whole rank.
-        time: int64 ns on the job's axis, ascending, no time twice.
-        value: float64 from that time to the next; before the first it is not known.
-    """
+    """A quantity of one rank, of one of its devices or of one stream."""
 
     rank: int
-    name: str
-    key: str
-    unit: str
+    name: str  # what is counted ("queue length")
+    key: str  # of what ("stream 7", "cuda:0")
+    unit: str  # "" if unknown
+    # (device, stream) that it belongs to; None for a counter of the whole rank
     stream: tuple[int, int] | None
-    time: Int64
-    value: Float64
+    time: Int64  # ns on the job's axis, ascending, no time twice
+    value: Float64  # float64 from that time to the next; before the first it is not known
 
     @classmethod
     def of_changes(

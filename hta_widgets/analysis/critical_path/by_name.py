@@ -26,7 +26,6 @@ def critical_path_by_name(trace: Trace, scope: Scope | None = None, *, top: int 
     """What takes longest on the critical path, and which line of the program is behind it?
 
     Args:
-        trace: the job.
         scope: as for `critical_path`.
         top: the most rows.
 

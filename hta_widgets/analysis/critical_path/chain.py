@@ -40,23 +40,15 @@ class Steps(NamedTuple):
 
 
 class _Rank(NamedTuple):
-    """What all windows of a rank share.
+    """What all windows of a rank share."""
 
-    Attributes:
-        weight: int64 ns of each edge. thread: int64 thread number of each node, NO_THREAD on the device.
-        points: int64, the nodes of the host. ended: int64, those of them at which something ended.
-        caused: int64 ns, when device work was launched (or started, without a launch), ascending.
-        last: int64, of what was caused so far, the node at which the last to end does so.
-        launches: for each thread number that launches device work, how much.
-    """
-
-    weight: Int64
-    thread: Int64
-    points: Int64
-    ended: Int64
-    caused: Int64
-    last: Int64
-    launches: dict[int, int]
+    weight: Int64  # ns of each edge
+    thread: Int64  # int64 thread number of each node, NO_THREAD on the device
+    points: Int64  # the nodes of the host
+    ended: Int64  # int64, those of them at which something ended
+    caused: Int64  # ns, when device work was launched (or started, without a launch), ascending
+    last: Int64  # of what was caused so far, the node at which the last to end does so
+    launches: dict[int, int]  # for each thread number that launches device work, how much
 
     @property
     def main(self) -> int:

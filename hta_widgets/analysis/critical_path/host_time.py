@@ -25,24 +25,17 @@ _WORKS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.OVERHEAD)
 
 
 class HostTime(NamedTuple):
-    """The time of each host thread, cut where its innermost open call changes.
+    """The time of each host thread, cut where its innermost open call changes."""
 
-    Attributes:
-        start: int64 ns: a piece lasts until the next one of its thread starts; the first of a thread starts
-            before, and its last ends after, all time.
-        row: int64 row of the call, NOTHING where none is open.
-        works: bool, the call is an operator or runtime call; else a Python frame, an annotation or nothing.
-        offset: int64, the first piece of each thread, and the number of pieces.
-        threads: int64, their numbers (`RankTrace.thread`), ascending.
-        rows: int64, all host rows, by thread and start.
-    """
-
+    # int64 ns: a piece lasts until the next one of its thread starts; the first of a thread starts before,
+    # and its last ends after, all time
     start: Int64
-    row: Int64
+    row: Int64  # row of the call, NOTHING where none is open
+    # bool, the call is an operator or runtime call; else a Python frame, an annotation or nothing
     works: Bool
-    offset: Int64
-    threads: Int64
-    rows: Int64
+    offset: Int64  # the first piece of each thread, and the number of pieces
+    threads: Int64  # their numbers (`RankTrace.thread`), ascending
+    rows: Int64  # int64, all host rows, by thread and start
 
     def of_thread(self, thread: int) -> slice:
         """The pieces of a thread; none of one that has no calls."""

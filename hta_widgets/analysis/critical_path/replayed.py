@@ -80,15 +80,13 @@ def replayed_path(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | Non
 
 
 class _Chain(NamedTuple):
-    """Binding edges, earliest first.
+    """Binding edges, earliest first."""
 
-    Attributes:
-        edge: int64. source, target: int64 nodes. begin, end: int64 ns, replayed.
-    """
-
-    edge: Int64
+    edge: Int64  # int64
+    # int64 nodes
     source: Int64
     target: Int64
+    # int64 ns, replayed
     begin: Int64
     end: Int64
 

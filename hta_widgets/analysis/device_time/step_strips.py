@@ -21,7 +21,6 @@ def step_strips(trace: Trace, steps: pd.DataFrame, scope: Scope, bins: int) -> n
     """How full is each bin of each step of compute, exposed communication and exposed copies?
 
     Args:
-        trace: the job.
         steps: a row per step: rank, start_ns, end_ns, as `step_parts` has them.
         scope: the streams and names to look at.
         bins: how many equal bins the longest of the steps is divided into; those of the others are as long.

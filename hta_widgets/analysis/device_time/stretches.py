@@ -25,7 +25,6 @@ def stretches(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """What does the recording of each rank consist of, in time?
 
     Args:
-        trace: the job.
         scope: the ranks; default all.
 
     Returns:

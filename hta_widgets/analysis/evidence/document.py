@@ -55,7 +55,6 @@ def evidence(
     """What does a recording show, in a document that a person can send and a program can act on?
 
     Args:
-        trace: the job.
         scope: the part to look at; default everything. Of marked steps those that are steady are judged.
         budget: the most tokens (four characters of JSON each) that it may take, up to 4,000.
         reading: arguments of the command line that say which recording of a folder was opened, and how.

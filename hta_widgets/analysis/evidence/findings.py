@@ -86,9 +86,7 @@ def finding_of(
     """One finding, with its parts: why it is so, and what follows from it.
 
     Args:
-        trace: the job.
         judged: the scope that it is about.
-        row: of `overview`.
         parts: the rows that are parts of it.
         level: the trust in the recording.
         forbidden: class of statements -> why a veto forbids it.

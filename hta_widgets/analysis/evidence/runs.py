@@ -33,7 +33,6 @@ def runs_of(
     """What to run to see a finding, to try its change, and to look at its longest event.
 
     Args:
-        row: of `overview`.
         events: the evidence of the finding.
         options: the arguments that select the part of the job.
         answers: whether the analysis behind it has its data.

@@ -21,7 +21,6 @@ def trust_of(trace: Trace, judged: Scope, verdict: str) -> dict[str, Any]:
     """Level, vetoes and health.
 
     Args:
-        trace: the job.
         judged: the scope that the findings are about.
         verdict: why no sentence about the time of the recording could be true; "" if some can.
 

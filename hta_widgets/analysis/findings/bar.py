@@ -35,38 +35,25 @@ _COLUMNS: Final = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the bar.
+    """A part of the bar."""
 
-    Attributes:
-        ns: how much of the step it is; of a cost, what the parts before it leave of that.
-        form: a saving that was "simulated", or of which that is the "bound"; time that a finding costs whose
-            saving is "unknown", or that is "hidden": taking it away saves nothing yet; or the "rest".
-        lost_as: the class of that time.
-        finding: the number of its finding, from 0; -1 for the rest.
-    """
-
-    ns: int
+    ns: int  # how much of the step it is; of a cost, what the parts before it leave of that
+    # a saving that was "simulated", or of which that is the "bound"; time that a finding costs whose saving
+    # is "unknown", or that is "hidden": taking it away saves nothing yet; or the "rest"
     form: Form
-    lost_as: LostAs
-    finding: int = -1
+    lost_as: LostAs  # the class of that time
+    finding: int = -1  # the number of its finding, from 0; -1 for the rest
 
 
 @dataclass(frozen=True)
 class Whole:
-    """What the bar stands for.
+    """What the bar stands for."""
 
-    Attributes:
-        ns: the mean step of the judged ranks; without marked steps, their judged time.
-        per_step: steps are marked.
-        split: class -> its part, ns; adds up.
-        device: what to call the device: "GPU", "NPU".
-        uneven: class -> what of its part ranks spend beyond the median one, ns: what late ones do longer.
-    """
-
-    ns: int
-    per_step: bool
-    split: Mapping[LostAs, int]
-    device: str
+    ns: int  # the mean step of the judged ranks; without marked steps, their judged time
+    per_step: bool  # steps are marked
+    split: Mapping[LostAs, int]  # class -> its part, ns; adds up
+    device: str  # what to call the device: "GPU", "NPU"
+    # class -> what of its part ranks spend beyond the median one, ns: what late ones do longer
     uneven: Mapping[LostAs, int] = field(default_factory=dict)
 
 

@@ -20,18 +20,12 @@ Configuration = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Launched:
-    """The compute kernels of a rank in a scope, summed by configuration and iteration: what can stay of them.
+    """The compute kernels of a rank in a scope, by configuration and iteration: what can stay of them."""
 
-    Attributes:
-        known: the configurations of the whole rank, ascending.
-        number: of each sum the place in `known`.
-        iteration: of each sum the iteration, -1 for what belongs to none.
-        count, dur_ns: how many kernels, and their time.
-    """
-
-    known: list[Configuration]
-    number: Int64
-    iteration: Int64
+    known: list[Configuration]  # the configurations of the whole rank, ascending
+    number: Int64  # of each sum the place in `known`
+    iteration: Int64  # of each sum the iteration, -1 for what belongs to none
+    # how many kernels, and their time
     count: Int64
     dur_ns: Int64
 

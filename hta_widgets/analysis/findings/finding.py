@@ -27,75 +27,54 @@ ALONE: Final = 3.0
 
 @dataclass(frozen=True)
 class Evidence:
-    """What to select to see a finding; None and "" choose nothing.
+    """What to select to see a finding; None and "" choose nothing."""
 
-    Attributes:
-        rank, iteration: what it is about, if that is one.
-        name: of the events that it is about.
-        event_rank, event_id: an event to look at.
-        span: the time in which it shows, on `event_rank`: (start, end) in ns.
-    """
-
+    # what it is about, if that is one
     rank: int | None = None
     iteration: int | None = None
-    name: str = ""
+    name: str = ""  # of the events that it is about
+    # an event to look at
     event_rank: int | None = None
     event_id: int | None = None
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None  # the time in which it shows, on `event_rank`: (start, end) in ns
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that costs time.
+    """One thing that costs time."""
 
-    Attributes:
-        cost_ns: time lost on each rank it is about, on average.
-        share_pct: that in % of the time looked at on these ranks.
-        text: sentences, and the claims in them.
-        suggestion: what to try.
-        kind: the analysis that shows it.
-        evidence: what to select.
-        change: what to replay, where it is not the rule's own.
-        share_of: rank -> the same share of each of these ranks, where they are several and it is known.
-        lost: rank -> when it is lost, where that is known. What lies within the time of another finding is
-            a part of it.
-        late: the ranks that others are found to wait for.
-        delays: rank -> the time before others wait for it, where ranks are late in turn. What it loses then
-            is why they are.
-        explains: the rank that loses this alone, or more than the others: why it is late, if it is.
-        nothing_saved: why it costs nothing that could be saved, where that is known without a replay.
-        saves_at_most: why taking it away saves no more than it costs, where no change can be replayed.
-        not_estimated: why it is unknown what can be saved, whatever a replay would tell.
-        change_made: why the change of its rule is no advice: the program does it already. Then what can be
-            saved is unknown.
-        only_if_saved: what it costs may cost nothing: it is worth reporting only if its change saves
-            something, or is known to save nothing of a large cost.
-        severity: "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless
-            a rule says otherwise.
-        lost_as: the class of the time that it costs, where it is not the rule's.
-        title, headline: of this finding, where they say more than the rule's. With the role "aside", what the
-            answer in one sentence begins with, whatever else is found: it is of another time.
-    """
-
-    cost_ns: int
-    share_pct: float
-    text: Said
-    suggestion: str
-    kind: str
-    evidence: Evidence = field(default_factory=Evidence)
-    change: Change | None = None
+    cost_ns: int  # time lost on each rank it is about, on average
+    share_pct: float  # that in % of the time looked at on these ranks
+    text: Said  # sentences, and the claims in them
+    suggestion: str  # what to try
+    kind: str  # the analysis that shows it
+    evidence: Evidence = field(default_factory=Evidence)  # what to select
+    change: Change | None = None  # what to replay, where it is not the rule's own
+    # rank -> the same share of each of these ranks, where they are several and it is known
     share_of: Mapping[int, float] = field(default_factory=dict)
+    # rank -> when it is lost, where that is known. What lies within the time of another finding is a part of
+    # it.
     lost: Mapping[int, Intervals] = field(default_factory=dict)
-    late: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()  # the ranks that others are found to wait for
+    # rank -> the time before others wait for it, where ranks are late in turn. What it loses then is why they
+    # are.
     delays: Mapping[int, Intervals] = field(default_factory=dict)
+    # the rank that loses this alone, or more than the others: why it is late, if it is
     explains: int | None = None
-    nothing_saved: str = ""
-    saves_at_most: str = ""
-    not_estimated: str = ""
+    nothing_saved: str = ""  # why it costs nothing that could be saved, where that is known without a replay
+    saves_at_most: str = ""  # why taking it away saves no more than it costs, where no change can be replayed
+    not_estimated: str = ""  # why it is unknown what can be saved, whatever a replay would tell
+    # why the change of its rule is no advice: the program does it already. Then what can be saved is unknown.
     change_made: str = ""
+    # what it costs may cost nothing: it is worth reporting only if its change saves something, or is known to
+    # save nothing of a large cost
     only_if_saved: bool = False
+    # "warning", "note" or "verdict"; None: not worth reporting. It follows from the share unless a rule says
+    # otherwise.
     severity: Severity | None = None
-    lost_as: LostAs | Literal[""] = ""
+    lost_as: LostAs | Literal[""] = ""  # the class of the time that it costs, where it is not the rule's
+    # of this finding, where they say more than the rule's. With the role "aside", what the answer in one
+    # sentence begins with, whatever else is found: it is of another time.
     title: str = ""
     headline: str = ""
 

@@ -29,20 +29,13 @@ _EXPLAINED: Final = 0.25
 
 
 class _Grown(NamedTuple):
-    """What the steps of a rank come to do.
+    """What the steps of a rank come to do."""
 
-    Attributes:
-        cost_ns: what they take beyond the first, along their slope. window_ns: all judged time.
-        rise_pct: how much longer the last is than the first, along the slope.
-        steps: iteration -> how long it takes along the slope, ns. unit: what grows; first, last: how many the
-            first step and the last one have.
-    """
-
-    cost_ns: int
-    window_ns: int
-    rise_pct: float
-    steps: dict[int, int]
-    unit: str
+    cost_ns: int  # what they take beyond the first, along their slope
+    window_ns: int  # all judged time
+    rise_pct: float  # how much longer the last is than the first, along the slope
+    steps: dict[int, int]  # iteration -> how long it takes along the slope, ns
+    unit: str  # what grows; first, last: how many the first step and the last one have
     first: int
     last: int
 

@@ -79,45 +79,32 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True)
 class HostTime:
-    """The judged time of the thread that runs the steps of a rank, ns.
+    """The judged time of the thread that runs the steps of a rank, ns."""
 
-    Attributes:
-        thread: of which it is. window_ns: all of it. spent: when it does what, by `PARTS`.
-        operators: name -> time in operators of this name, inner ones aside, the longest first.
-        calls: how many operators.
-        places: Python functions and annotations that are open outside of operators, inner ones aside.
-        regions: annotations that lie in no other, and how long they are open.
-        long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
-        optimizer: name of its steps that run no backward pass. optimizing: when they are open. updates:
-            operators in them. fused: some of these update many parameters at once.
-        collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2]; around:
-            the one that is open around each, -1 for none.
-        waits: when it waits for a collective in no call.
-        forwards: how often DDP's forward pass runs. reduced: after how many of these, before the next one,
-            gradients are reduced. reductions: how many calls that takes. sharded: FSDP gathers parameters.
-    """
-
-    thread: int
-    window_ns: int
-    spent: dict[str, Intervals]
-    operators: dict[str, int]
-    calls: int
+    thread: int  # of which it is
+    window_ns: int  # all of it
+    spent: dict[str, Intervals]  # when it does what, by `PARTS`
+    operators: dict[str, int]  # name -> time in operators of this name, inner ones aside, the longest first
+    calls: int  # how many operators
+    # Python functions and annotations that are open outside of operators, inner ones aside
     places: dict[str, int]
-    regions: dict[str, int]
-    long_ns: int
-    longest_ns: int
-    optimizer: str
-    optimizing: Intervals
-    updates: int
-    fused: bool
+    regions: dict[str, int]  # annotations that lie in no other, and how long they are open
+    long_ns: int  # what of the part outside lies in stretches of `LEAST_NS` or more
+    longest_ns: int  # the longest
+    optimizer: str  # name of its steps that run no backward pass
+    optimizing: Intervals  # when they are open
+    updates: int  # operators in them
+    fused: bool  # some of these update many parameters at once
+    # their names, in the order of starts; spans: start and end of each, int64[n, 2]; around: the one that is
+    # open around each, -1 for none
     collectives: tuple[str, ...]
     spans: Int64
     around: Int64
-    waits: Intervals
-    forwards: int
-    reduced: int
-    reductions: int
-    sharded: bool
+    waits: Intervals  # when it waits for a collective in no call
+    forwards: int  # how often DDP's forward pass runs
+    reduced: int  # after how many of these, before the next one, gradients are reduced
+    reductions: int  # how many calls that takes
+    sharded: bool  # FSDP gathers parameters
 
     @property
     def parts(self) -> dict[str, int]:

@@ -23,19 +23,12 @@ _BETWEEN_TWO: Final = re.compile(r":(?:send|recv)")
 
 @dataclass(frozen=True)
 class HostWaits:
-    """How long threads wait in collectives before the last rank joins.
+    """How long threads wait in collectives before the last rank joins."""
 
-    Attributes:
-        time: rank -> when it waits for another one.
-        late: the ranks that most of it is for; none where ranks are late in turn.
-        for_late: rank -> when it waits for these.
-        caused_ns: rank -> how long all ranks wait for it.
-    """
-
-    time: dict[int, Intervals]
-    late: list[int]
-    for_late: dict[int, Intervals]
-    caused_ns: dict[int, int]
+    time: dict[int, Intervals]  # rank -> when it waits for another one
+    late: list[int]  # the ranks that most of it is for; none where ranks are late in turn
+    for_late: dict[int, Intervals]  # rank -> when it waits for these
+    caused_ns: dict[int, int]  # rank -> how long all ranks wait for it
 
 
 @memoize_per_rank()

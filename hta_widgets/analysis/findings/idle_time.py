@@ -28,29 +28,20 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
 
 @dataclass(frozen=True)
 class Where:
-    """Where the host was during an idle time.
+    """Where the host was during an idle time."""
 
-    Attributes:
-        cause: of the idle time. idle: when it is, on `rank`.
-        places: the calls that it was in.
-        recorded_ns: how much of the time lies in recorded calls.
-        gap: the longest piece, (start, end).
-        shown_by: an event that shows why: a call that is open then, or else what ends it; None if nothing.
-        drained_ns: how much of it lies in gaps that begin while the host waits for the device.
-        drained_by: the call in which it waits before most of that; "" if that is less than half of the time.
-        in_replays_ns, between_replays_ns: how much of it lies in replays of graphs, and right before one that
-            is queued already.
-    """
-
-    cause: str
+    cause: str  # of the idle time
     rank: int
-    idle: Intervals
-    places: list[Place]
-    recorded_ns: int
-    gap: tuple[int, int]
+    idle: Intervals  # when it is, on `rank`
+    places: list[Place]  # the calls that it was in
+    recorded_ns: int  # how much of the time lies in recorded calls
+    gap: tuple[int, int]  # the longest piece, (start, end)
+    # an event that shows why: a call that is open then, or else what ends it; None if nothing
     shown_by: int | None
-    drained_ns: int = 0
+    drained_ns: int = 0  # how much of it lies in gaps that begin while the host waits for the device
+    # the call in which it waits before most of that; "" if that is less than half of the time
     drained_by: str = ""
+    # how much of it lies in replays of graphs, and right before one that is queued already
     in_replays_ns: int = 0
     between_replays_ns: int = 0
 
@@ -147,23 +138,15 @@ def _second(pair: tuple[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause of `idle_breakdown`, and what is looked for in its time.
+    """A cause of `idle_breakdown`, and what is looked for in its time."""
 
-    Attributes:
-        cause: its name. reason: how a sentence ends with it. advise: what to try.
-        waits_for_host: what the host does then is why; else it may lie in replays of graphs.
-        known: calls that say no more than the cause does.
-        shown_by: names of calls that are open then; default: the places.
-        host_ahead: it matters whether the host could have been ahead.
-    """
-
-    cause: str
-    reason: str
-    advise: Callable[[Inputs, Where], str]
-    waits_for_host: bool = True
-    known: Callable[[str], bool] = lambda name: False
-    shown_by: Callable[[str], bool] | None = None
-    host_ahead: bool = False
+    cause: str  # its name
+    reason: str  # how a sentence ends with it
+    advise: Callable[[Inputs, Where], str]  # what to try
+    waits_for_host: bool = True  # what the host does then is why; else it may lie in replays of graphs
+    known: Callable[[str], bool] = lambda name: False  # calls that say no more than the cause does
+    shown_by: Callable[[str], bool] | None = None  # names of calls that are open then; default: the places
+    host_ahead: bool = False  # it matters whether the host could have been ahead
 
 
 def idle_of(inputs: Inputs, rank: int, cause: str) -> Intervals:

@@ -30,15 +30,11 @@ _COLUMNS = {"saved_pct": "float64", **{name.replace("_ns", "_pct"): "float64" fo
 
 @dataclass(frozen=True)
 class InTurn:
-    """What changes save, in % of the judged time.
+    """What changes save, in % of the judged time."""
 
-    Attributes:
-        saved_pct: what each change and all before it save together.
-        left: where the time goes that is left, by class (compute, communication, memory, idle), in parts of
-            it; empty where no replay says so.
-    """
-
-    saved_pct: tuple[float, ...]
+    saved_pct: tuple[float, ...]  # what each change and all before it save together
+    # where the time goes that is left, by class (compute, communication, memory, idle), in parts of it; empty
+    # where no replay says so
     left: dict[str, float]
 
 

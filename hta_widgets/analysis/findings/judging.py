@@ -44,17 +44,13 @@ NOT_TOLD: Final = "Where time goes is unknown"
 
 @dataclass(frozen=True)
 class Open:
-    """What could not be judged, and what to do about that.
-
-    Attributes:
-        role: "main" if all that devices do is unknown, "idle" if why they are idle is; else "".
-        leads: the records support neither causes nor savings, so that it comes before all that is found.
-    """
+    """What could not be judged, and what to do about that."""
 
     title: str
     text: str
     remedy: str
-    role: str = ""
+    role: str = ""  # "main" if all that devices do is unknown, "idle" if why they are idle is; else ""
+    # the records support neither causes nor savings, so that it comes before all that is found
     leads: bool = False
 
 

@@ -32,24 +32,18 @@ _BY_CAUSE = {
 
 @dataclass(frozen=True)
 class LateRanks:
-    """The ranks that cause most of what the others wait.
+    """The ranks that cause most of what the others wait."""
 
-    Attributes:
-        ranks: they, ascending.
-        parts: what is waited for them, as in `waits`.
-        waits: rank -> ns that it waits for them with nothing else running, of the ranks that wait noticeably.
-        share_pct: those in % of the time of these ranks.
-        longer: activity -> ns that the late ranks spend on it beyond the others, the longest first; or on
-            transfers while a rank waits; or "starting": by how much their first work is later, where no steps
-            are marked, or "entering": by how much they enter the only step later. Empty where only the
-            replay of the job tells why they are late, as where a host is late with the first work of a step,
-            before which the step's time does not begin.
-    """
-
-    ranks: list[int]
-    parts: pd.DataFrame
+    ranks: list[int]  # they, ascending
+    parts: pd.DataFrame  # what is waited for them, as in `waits`
+    # rank -> ns that it waits for them with nothing else running, of the ranks that wait noticeably
     waits: pd.Series[int]
-    share_pct: float
+    share_pct: float  # those in % of the time of these ranks
+    # activity -> ns that the late ranks spend on it beyond the others, the longest first; or on transfers
+    # while a rank waits; or "starting": by how much their first work is later, where no steps are marked, or
+    # "entering": by how much they enter the only step later. Empty where only the replay of the job tells why
+    # they are late, as where a host is late with the first work of a step, before which the step's time does
+    # not begin.
     longer: pd.Series[float]
 
     @property

@@ -17,17 +17,11 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Loss:
-    """What is lost on the rank that stands out, or else on all.
+    """What is lost on the rank that stands out, or else on all."""
 
-    Attributes:
-        rows: of these ranks, with all columns of the frame that was asked about.
-        ns: how much each of them loses.
-        among: how many ranks were asked about.
-    """
-
-    rows: pd.DataFrame
-    ns: Int64
-    among: int
+    rows: pd.DataFrame  # of these ranks, with all columns of the frame that was asked about
+    ns: Int64  # how much each of them loses
+    among: int  # how many ranks were asked about
 
     @property
     def ranks(self) -> list[int]:

@@ -21,24 +21,18 @@ user waits for first."""
 
 @dataclass(frozen=True)
 class ReplayedJob:
-    """The verdict of `slowdown`.
+    """The verdict of `slowdown`."""
 
-    Attributes:
-        kind, ranks: as in `Culprit`.
-        cost_ns: what a step gains if these ranks are repaired; without any, if all are.
-        low_ns, high_ns: the least and the most of that, where the recording leaves the order open.
-        time_ns: how long a step takes in the replay.
-        steps: how many were replayed.
-        cause, evidence: why these ranks are slow, as in `slowdown`; "" without any.
-    """
-
+    # as in `Culprit`
     kind: str
     ranks: list[int]
-    cost_ns: int
+    cost_ns: int  # what a step gains if these ranks are repaired; without any, if all are
+    # the least and the most of that, where the recording leaves the order open
     low_ns: int
     high_ns: int
-    time_ns: int
-    steps: int
+    time_ns: int  # how long a step takes in the replay
+    steps: int  # how many were replayed
+    # why these ranks are slow, as in `slowdown`; "" without any
     cause: str
     evidence: str
 

@@ -19,22 +19,16 @@ WITHIN_SPREAD: Final = "simulated, the steps gain less than they differ from eac
 
 @dataclass(frozen=True)
 class Saved:
-    """What edits save of the judged time of one rank, by replay, ns.
+    """What edits save of the judged time of one rank, by replay, ns."""
 
-    Attributes:
-        clock: what times the iterations. whole_ns: the judged time.
-        low_ns, ns, high_ns: what is saved of it: least, estimate, most.
-        noise_ns: twice the median deviation over the root of the iterations' number, for all of them.
-        bound: the edits can be had only in part.
-    """
-
-    clock: str
-    whole_ns: int
+    clock: str  # what times the iterations
+    whole_ns: int  # the judged time
+    # what is saved of it: least, estimate, most
     low_ns: int
     ns: int
     high_ns: int
-    noise_ns: int
-    bound: bool
+    noise_ns: int  # twice the median deviation over the root of the iterations' number, for all of them
+    bound: bool  # the edits can be had only in part
 
     @property
     def method(self) -> Literal["replay", "bound"]:
@@ -63,29 +57,23 @@ class Saved:
 
 @dataclass(frozen=True)
 class Saving:
-    """What taking away the cost of a finding saves.
+    """What taking away the cost of a finding saves."""
 
-    Attributes:
-        text: in sentences, or why it is unknown.
-        section: whether it saves something now, or nothing now, or that is unknown.
-        low_ns, ns, high_ns: how much, in ns of the judged time of one rank: least, estimate, most.
-        pct: the estimate in % of that time. rank: that rank; None if all ranks were replayed.
-        method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
-            or nothing, without a replay), or "" without a saving.
-        confidence: how well it is known: "high", "medium", "low", or "" without a saving.
-        edits: what was replayed.
-    """
-
-    text: Said = NOTHING_SAID
+    text: Said = NOTHING_SAID  # in sentences, or why it is unknown
+    # whether it saves something now, or nothing now, or that is unknown
     section: Literal["saves", "not now", "unknown"] = "unknown"
+    # how much, in ns of the judged time of one rank: least, estimate, most
     low_ns: int | None = None
     ns: int | None = None
     high_ns: int | None = None
-    pct: float | None = None
-    rank: int | None = None
+    pct: float | None = None  # the estimate in % of that time
+    rank: int | None = None  # that rank; None if all ranks were replayed
+    # "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost, or nothing,
+    # without a replay), or "" without a saving
     method: Literal["replay", "bound", "analytic", ""] = ""
+    # how well it is known: "high", "medium", "low", or "" without a saving
     confidence: Literal["high", "medium", "low", ""] = ""
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[Edit, ...] = ()  # what was replayed
 
     @classmethod
     def unknown(cls, reason: Said) -> Saving:
@@ -95,13 +83,9 @@ class Saving:
 
 @dataclass(frozen=True)
 class Judged:
-    """A finding, the rule that it is of, and what its change saves.
-
-    Attributes:
-        part_of: the topic of the finding that it is a part of; "" if it stands by itself.
-    """
+    """A finding, the rule that it is of, and what its change saves."""
 
     rule: Rule
     finding: Finding
     saving: Saving = Saving()
-    part_of: str = ""
+    part_of: str = ""  # the topic of the finding that it is a part of; "" if it stands by itself

@@ -33,21 +33,16 @@ DIFFERENT_RECORDINGS: Final = Rule(
 
 @dataclass(frozen=True)
 class SharedTime:
-    """What is judged where the recordings of ranks differ.
+    """What is judged where the recordings of ranks differ."""
 
-    Attributes:
-        window_ns: judged on each rank; None: each has its own time.
-        late: rank -> by how much later than the first it begins to record, or to enter `step`, ns.
-        step: the first recorded one, which ranks enter apart. It is left out if there are others.
-        apart: rank -> how long it would be judged, of the ranks that are not; ns.
-        lengths: the same of all ranks.
-    """
-
-    window_ns: Span | None = None
+    window_ns: Span | None = None  # judged on each rank; None: each has its own time
+    # rank -> by how much later than the first it begins to record, or to enter `step`, ns
     late: Mapping[int, int] = field(default_factory=dict)
+    # the first recorded one, which ranks enter apart. It is left out if there are others.
     step: int | None = None
+    # rank -> how long it would be judged, of the ranks that are not; ns
     apart: Mapping[int, int] = field(default_factory=dict)
-    lengths: Mapping[int, int] = field(default_factory=dict)
+    lengths: Mapping[int, int] = field(default_factory=dict)  # the same of all ranks
 
 
 def shared_time(

@@ -27,23 +27,17 @@ Find = Callable[[RankTrace], tuple[Int64, Int64]]
 
 @dataclass(frozen=True)
 class Shorter:
-    """What such kernels take on the ranks that it is about.
+    """What such kernels take on the ranks that it is about."""
 
-    Attributes:
-        ranks: these ranks; alone: it is one of several.
-        worst: the rank that loses most, rows: its kernels in the judged time.
-        cost_ns: what is lost on each rank on average. taken_pct, lost_pct: shares of the judged time.
-        running: rank -> when its kernels run.
-    """
-
-    ranks: list[int]
+    ranks: list[int]  # these ranks; alone: it is one of several
     alone: bool
-    worst: int
+    worst: int  # the rank that loses most, rows: its kernels in the judged time
     rows: Int64
-    cost_ns: int
+    cost_ns: int  # what is lost on each rank on average
+    # shares of the judged time
     taken_pct: float
     lost_pct: float
-    running: dict[int, Intervals]
+    running: dict[int, Intervals]  # rank -> when its kernels run
 
     def parts(self, inputs: Inputs, kind: str) -> dict[str, Said]:
         """What sentences about such kernels state: `lost`, `taken` and `left` of the time, and by whom."""

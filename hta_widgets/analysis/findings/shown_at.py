@@ -21,18 +21,14 @@ _SPECIFIC: Final = 4
 
 @dataclass(frozen=True)
 class Place:
-    """An interval of a rank.
+    """An interval of a rank."""
 
-    Attributes:
-        rank, start_ns, end_ns: where it is.
-        label: what stands over it, 60 characters at most.
-        cause: (start_ns, end_ns) of the event on that rank that causes it, as far as it covers half of it.
-    """
-
+    # where it is
     rank: int
     start_ns: int
     end_ns: int
-    label: str
+    label: str  # what stands over it, 60 characters at most
+    # (start_ns, end_ns) of the event on that rank that causes it, as far as it covers half of it
     cause: tuple[int, int] | None = None
 
 

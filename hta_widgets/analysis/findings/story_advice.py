@@ -37,41 +37,30 @@ _MOST_STEPS: Final = 256  # of all ranks
 
 @dataclass(frozen=True)
 class Advice:
-    """What a finding says, and what to do.
+    """What a finding says, and what to do."""
 
-    Attributes:
-        topic: of its rule. noun: its name in three words. cause_words: in a headline. title: a heading.
-        form: as in `Part`; "memory" of what takes no time.
-        figure: what it saves or costs, as a text; label: the same with how it is known.
-        what, why, todo: sentences; `what` has all that tell how much it is.
-        sure: how its saving is known. wrong_if, risk, needs: as in `overview`.
-        own: what its change saves alone, where that is not what it saves on top of those before; or "".
-        kind: the analysis that shows it. edits: what was replayed.
-        lost_as: the class of the time.
-        places: where it shows, the best to look at first.
-        ranks: to be seen for it, the first at the top.
-    """
-
-    topic: str
-    noun: str
-    cause_words: str
-    title: str
-    form: str
-    figure: str
+    topic: str  # of its rule
+    noun: str  # its name in three words
+    cause_words: str  # in a headline
+    title: str  # a heading
+    form: str  # as in `Part`; "memory" of what takes no time
+    figure: str  # what it saves or costs, as a text; label: the same with how it is known
     label: str
+    # sentences; `what` has all that tell how much it is
     what: list[str]
     why: list[str]
     todo: str
-    sure: str
+    sure: str  # how its saving is known
+    # as in `overview`
     wrong_if: str
     risk: str
     needs: str
-    own: str
-    kind: str
-    edits: str
-    lost_as: str
-    places: list[Place]
-    ranks: list[int]
+    own: str  # what its change saves alone, where that is not what it saves on top of those before; or ""
+    kind: str  # the analysis that shows it
+    edits: str  # what was replayed
+    lost_as: str  # the class of the time
+    places: list[Place]  # where it shows, the best to look at first
+    ranks: list[int]  # to be seen for it, the first at the top
 
 
 def advice_of(

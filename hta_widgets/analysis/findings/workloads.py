@@ -29,32 +29,19 @@ class Comparison:
 
     Work is equal if a kernel of the same name and launch configuration runs equally often in each step; such
     kernels are compared with the median of the ranks on which that is so.
-
-    Attributes:
-        rank: which.
-        slower_ns: time beyond the others' in equal work, of the kernels that take over 5 % longer.
-        name: of these, the kernel that loses most time; "" if there is none.
-        ratio: how many times as long that takes.
-        slower_pct: the usual time of these, in % of that of all equal work.
-        few: that is less than half, and all others together take at most 2 % longer.
-        changes: in many steps it is not among the slowest at that work.
-        more_ns: compute time beyond the median of the others, in work that is not equal.
-        more_launches: compute kernels of a step beyond the median of the others.
-        larger: that work has more thread blocks than the others'.
-        more_pct: all compute time beyond the median of the others, in % of that.
     """
 
-    rank: int
-    slower_ns: int
-    name: str
-    ratio: float
-    slower_pct: float
-    few: bool
-    changes: bool
-    more_ns: int
-    more_launches: int
-    larger: bool
-    more_pct: float
+    rank: int  # which
+    slower_ns: int  # time beyond the others' in equal work, of the kernels that take over 5 % longer
+    name: str  # of these, the kernel that loses most time; "" if there is none
+    ratio: float  # how many times as long that takes
+    slower_pct: float  # the usual time of these, in % of that of all equal work
+    few: bool  # that is less than half, and all others together take at most 2 % longer
+    changes: bool  # in many steps it is not among the slowest at that work
+    more_ns: int  # compute time beyond the median of the others, in work that is not equal
+    more_launches: int  # compute kernels of a step beyond the median of the others
+    larger: bool  # that work has more thread blocks than the others'
+    more_pct: float  # all compute time beyond the median of the others, in % of that
 
 
 class Workloads:

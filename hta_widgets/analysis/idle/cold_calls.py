@@ -56,26 +56,17 @@ _PART: Final = 5
 
 
 class ColdCall(NamedTuple):
-    """A call that takes long once.
+    """A call that takes long once."""
 
-    Attributes:
-        row: of the call. kind: "driver", "compiler", "profiler" or "first".
-        about: what is compiled, a kernel or what asks for it, "" if that is unknown; else the call's name.
-    """
-
-    row: int
-    kind: str
-    about: str
+    row: int  # of the call
+    kind: str  # "driver", "compiler", "profiler" or "first"
+    about: str  # what is compiled, a kernel or what asks for it, "" if that is unknown; else the call's name
 
 
 def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
     """The calls of these kinds in which the device is idle for a millisecond or more at a time, by start.
 
     What lies in another one of them is a part of that.
-
-    Args:
-        rank_trace: the rank.
-        idle: its idle time.
     """
     waits = idle.causes["host_sync"] | idle.causes["host_busy"] | idle.causes["launch_latency"]
     rows = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur >= LONG_NS))

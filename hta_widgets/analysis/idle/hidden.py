@@ -23,10 +23,6 @@ def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
     shorter without the next launch coming earlier. What ran before a synchronising call returned is not
     hidden, nor what ran before a copy that was done when its call returned: the host may have waited for it.
 
-    Args:
-        rank_trace: the rank.
-        idle: its idle time.
-
     Returns:
         Parts of the busy time. Work in them may be removed without a gain.
     """

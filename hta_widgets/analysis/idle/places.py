@@ -97,7 +97,6 @@ def host_places(
     While that thread has no call open, it waits for the others that launch: then their calls count.
 
     Args:
-        rank_trace: the rank.
         idle: its idle time; the launch that ends a gap tells which thread the device waited for.
         part: the part of `idle` to explain, e.g. that of one cause.
         windows: what to look at, int64[k, 2], ns.

@@ -35,16 +35,12 @@ _RANKS = 1 << 16
 
 @dataclass(frozen=True)
 class StartUp:
-    """What a rank does to start up.
+    """What a rank does to start up."""
 
-    Attributes:
-        idle: the idle time around its calls, whole gaps without what is in them before the recording or after
-            its last work; what the data loader takes beside the calls is the loader's.
-        calls: the calls, longest first.
-    """
-
+    # the idle time around its calls, whole gaps without what is in them before the recording or after its
+    # last work; what the data loader takes beside the calls is the loader's
     idle: Intervals
-    calls: list[ColdCall]
+    calls: list[ColdCall]  # the calls, longest first
 
     def takes(self, begin: int, end: int) -> bool:
         """Whether it takes so much of a step (ns) that the step is not a steady one."""
@@ -61,7 +57,6 @@ def start_up_of(
     """The start-up of a rank, None if it shows none.
 
     Args:
-        rank_trace: the rank.
         streams, names: what to look at of the device work; None is everything.
         steps: the complete iterations that the program marks.
     """

@@ -26,28 +26,22 @@ from hta_widgets.trace.scope import Scope
 
 @dataclass(frozen=True)
 class GapFacts:
-    """A stretch in which a stream ran nothing. Times in ns.
+    """A stretch in which a stream ran nothing. Times in ns."""
 
-    Attributes:
-        rank, stream, start_ns, end_ns: which it is; at either end of the recording, as far as that goes.
-        causes_ns: why, by the causes of `idle_breakdown`; they add up to the gap.
-        others_busy_ns: the part of it in which other streams of the rank ran something.
-        before, after: the work that ends where it begins, and that which ends it; None: there is none.
-        launch: how the work after it was launched; why_no_launch: why that is unknown, else "".
-        host: the calls that were open on the thread that launched the work after it, while the gap waited for
-            the host, as `host_places` chooses them; empty where it did not.
-    """
-
+    # which it is; at either end of the recording, as far as that goes
     rank: int
     stream: int
     start_ns: int
     end_ns: int
-    causes_ns: dict[str, int]
-    others_busy_ns: int
+    causes_ns: dict[str, int]  # why, by the causes of `idle_breakdown`; they add up to the gap
+    others_busy_ns: int  # the part of it in which other streams of the rank ran something
+    # the work that ends where it begins, and that which ends it; None: there is none
     before: EventRef | None
     after: EventRef | None
-    launch: Launch | None
+    launch: Launch | None  # how the work after it was launched; why_no_launch: why that is unknown, else ""
     why_no_launch: str
+    # the calls that were open on the thread that launched the work after it, while the gap waited for the
+    # host, as `host_places` chooses them; empty where it did not
     host: tuple[Place, ...]
 
     def to_dict(self) -> dict[str, Any]:

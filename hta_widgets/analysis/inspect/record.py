@@ -13,19 +13,15 @@ _LIBRARY: Final = re.compile(r"(?:^|/)(?:torch|triton|site-packages|dist-package
 
 @dataclass(frozen=True)
 class EventRef:
-    """An event that another one refers to: `inspect_event(trace, ref.rank, ref.event_id)` tells more.
+    """An event that another one refers to: `inspect_event(trace, ref.rank, ref.event_id)` tells more."""
 
-    Attributes:
-        rank, event_id, name: which it is. event_class: its `EventClass` label.
-        lane: where it ran, such as ``device 0 stream 7`` or ``thread 21587``.
-        start_ns, dur_ns: on the job's axis, ns.
-    """
-
+    # which it is
     rank: int
     event_id: int
     name: str
-    event_class: str
-    lane: str
+    event_class: str  # its `EventClass` label
+    lane: str  # where it ran, such as ``device 0 stream 7`` or ``thread 21587``
+    # on the job's axis, ns
     start_ns: int
     dur_ns: int
 
@@ -50,38 +46,28 @@ class Argument:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a piece of device work was launched.
+    """How a piece of device work was launched."""
 
-    Attributes:
-        call: the host call.
-        latency_ns: from the call's start to the work's; it is queued_ns (earlier work of the stream still
-            ran) and overhead_ns. delay_ns: from the call's end; negative if the work started before that.
-        siblings: other work that the same call launched, as a graph launches many.
-    """
-
-    call: EventRef
+    call: EventRef  # the host call
+    # from the call's start to the work's; it is queued_ns (earlier work of the stream still ran) and
+    # overhead_ns
     latency_ns: int
     queued_ns: int
     overhead_ns: int
-    delay_ns: int
-    siblings: Several
+    delay_ns: int  # from the call's end; negative if the work started before that
+    siblings: Several  # other work that the same call launched, as a graph launches many
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A Python function that was open.
+    """A Python function that was open."""
 
-    Attributes:
-        text: as recorded. file, line, function: read from it; line is where the function begins, 0 if it does
-            not say.
-        event: the recorded call; None where an operator only carries the text of its stack.
-    """
-
-    text: str
+    text: str  # as recorded
+    # read from it; line is where the function begins, 0 if it does not say
     file: str
     line: int
     function: str
-    event: EventRef | None
+    event: EventRef | None  # the recorded call; None where an operator only carries the text of its stack
 
     @property
     def is_own(self) -> bool:
@@ -93,45 +79,36 @@ class Frame:
 
 @dataclass(frozen=True)
 class Peer:
-    """The same collective, or the other end of a message, on another rank.
+    """The same collective, or the other end of a message, on another rank."""
 
-    Attributes:
-        event: the kernel there. later_ns: by how much it started later (ns).
-        match_key: how it is known, as `collectives` says.
-    """
-
-    event: EventRef
-    later_ns: int
-    match_key: str
+    event: EventRef  # the kernel there
+    later_ns: int  # by how much it started later (ns)
+    match_key: str  # how it is known, as `collectives` says
 
 
 @dataclass(frozen=True)
 class SameName:
-    """All events of a name and class on a rank, and one's place among them. Times in ns.
+    """All events of a name and class on a rank, and one's place among them. Times in ns."""
 
-    Attributes:
-        count, time_ns: how many, and their time added up.
-        shortest_ns, quartile_ns, median_ns, upper_quartile_ns, longest_ns: of their durations; between two
-            events lies their mean, rounded to the even.
-        shorter, longer: how many take less, and how many take more, than the event.
-        edges_ns, counts: a histogram: bins [edges[i], edges[i + 1]), wider and wider.
-        previous, next: of the name, by start. longest: the first of the longest.
-    """
-
+    # how many, and their time added up
     count: int
     time_ns: int
+    # of their durations; between two events lies their mean, rounded to the even
     shortest_ns: int
     quartile_ns: int
     median_ns: int
     upper_quartile_ns: int
     longest_ns: int
+    # how many take less, and how many take more, than the event
     shorter: int
     longer: int
+    # a histogram: bins [edges[i], edges[i + 1]), wider and wider
     edges_ns: tuple[int, ...]
     counts: tuple[int, ...]
+    # of the name, by start
     previous: EventRef | None
     next: EventRef | None
-    longest: EventRef
+    longest: EventRef  # the first of the longest
 
 
 @dataclass(frozen=True)

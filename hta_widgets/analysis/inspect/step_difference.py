@@ -34,24 +34,17 @@ _COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class StepDifference:
-    """Two steps beside each other.
+    """Two steps beside each other."""
 
-    Attributes:
-        first, second: what they are called: "step 3", or "step 3, rank 1".
-        ranks: how many ranks the times are the mean of.
-        parts: as `step_difference` returns it.
-        title: which is longer, and by how much.
-        sentence: why.
-        names: kernels and copies whose time changed most: name, event_class (str), change_ns (int64, ns,
-            mean of the ranks), by the greatest change.
-    """
-
+    # what they are called: "step 3", or "step 3, rank 1"
     first: str
     second: str
-    ranks: int
-    parts: pd.DataFrame
-    title: str
-    sentence: str
+    ranks: int  # how many ranks the times are the mean of
+    parts: pd.DataFrame  # as `step_difference` returns it
+    title: str  # which is longer, and by how much
+    sentence: str  # why
+    # kernels and copies whose time changed most: name, event_class (str), change_ns (int64, ns, mean of the
+    # ranks), by the greatest change
     names: pd.DataFrame
 
 

@@ -16,25 +16,20 @@ from hta_widgets.arrays import Bool, Float64, Int64
 
 @dataclass(frozen=True)
 class Changed:
-    """A job after changes.
+    """A job after changes."""
 
-    Attributes:
-        own: int64 ns, what each operation takes but for `share`; without waits for the host.
-        usual: bool, the operations whose wait for the host is as long as is usual.
-        share: float64, of that time what faster links leave. Apart, so that the order of changes is all one.
-        fixed: int64 ns, what merged collectives take whatever `own` says: 0 if another one has their data;
-            -1 for others.
-        before, after: int64, operations, and those that must wait for them after the changes.
-        microbatches: another number of them, and whether they keep their size; None: as recorded. It changes
-            which operations there are, so it is made alone.
-    """
-
-    own: Int64
-    usual: Bool
+    own: Int64  # ns, what each operation takes but for `share`; without waits for the host
+    usual: Bool  # the operations whose wait for the host is as long as is usual
+    # float64, of that time what faster links leave. Apart, so that the order of changes is all one.
     share: Float64
+    # int64 ns, what merged collectives take whatever `own` says: 0 if another one has their data; -1 for
+    # others
     fixed: Int64
+    # int64, operations, and those that must wait for them after the changes
     before: Int64
     after: Int64
+    # another number of them, and whether they keep their size; None: as recorded. It changes which operations
+    # there are, so it is made alone.
     microbatches: tuple[int, bool] | None = None
 
     @property

@@ -21,25 +21,20 @@ _LONGER = 1.5
 
 @dataclass(frozen=True)
 class Culprit:
-    """Who is late.
+    """Who is late."""
 
-    Attributes:
-        kind: "none" (the job is not slow), "ranks", "place" (all ranks of one, such as a stage),
-            "communication", "missing" (a rank that was not recorded), "nobody" (too many ranks in turn) or
-            "unknown" (communication with ranks or partners that were not recorded may hide who it is).
-        ranks: whose repair wins half of the loss; of "communication" those of slow groups, if they are half
-            of all ranks at most; empty for other kinds.
-        won: what repairing them wins, a share of the loss.
-        varies: for "nobody": the work varies from one microbatch to the next rather than between ranks.
-        doubtful: for "unknown": communication with what was not recorded may hide who it is.
-        scope, key: for "place": which it is, such as "stage" 2.
-    """
-
+    # "none" (the job is not slow), "ranks", "place" (all ranks of one, such as a stage), "communication",
+    # "missing" (a rank that was not recorded), "nobody" (too many ranks in turn) or "unknown" (communication
+    # with ranks or partners that were not recorded may hide who it is)
     kind: str
+    # whose repair wins half of the loss; of "communication" those of slow groups, if they are half of all
+    # ranks at most; empty for other kinds
     ranks: tuple[int, ...] = ()
-    won: float = 0.0
+    won: float = 0.0  # what repairing them wins, a share of the loss
+    # for "nobody": the work varies from one microbatch to the next rather than between ranks
     varies: bool = False
-    doubtful: bool = False
+    doubtful: bool = False  # for "unknown": communication with what was not recorded may hide who it is
+    # for "place": which it is, such as "stage" 2
     scope: str = ""
     key: int = 0
 

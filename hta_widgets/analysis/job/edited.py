@@ -24,15 +24,10 @@ from hta_widgets.trace.reader.schema import NULL
 
 @dataclass(frozen=True)
 class EditedJob:
-    """A job whose ranks were each replayed with the same edits, put together again.
+    """A job whose ranks were each replayed with the same edits, put together again."""
 
-    Attributes:
-        model: the job as it was recorded.
-        order: its operations and waits for the host after the edits.
-    """
-
-    model: JobModel
-    order: Order
+    model: JobModel  # the job as it was recorded
+    order: Order  # its operations and waits for the host after the edits
 
     def time(self, repaired: Sequence[int] | None, transfers: bool = False) -> float:
         """How long a step takes if these ranks do everything in its ideal time, ns: the mean.

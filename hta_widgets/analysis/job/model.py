@@ -35,51 +35,34 @@ _PERMILLE = 0.001
 
 
 class Order(NamedTuple):
-    """Another order that explains as much.
+    """Another order that explains as much."""
 
-    Attributes:
-        net: what waits for what.
-        taken, ideal: int64 ns, of the operations and then of the waits for the host.
-        late: the operation that each wait for the host precedes.
-    """
-
-    net: Network
+    net: Network  # what waits for what
+    # int64 ns, of the operations and then of the waits for the host
     taken: Int64
     ideal: Int64
-    late: Int64
+    late: Int64  # the operation that each wait for the host precedes
 
 
 @dataclass(frozen=True, eq=False)
 class JobModel:
-    """All operations of a job, in an order that explains the recording.
+    """All operations of a job, in an order that explains the recording."""
 
-    Attributes:
-        ops: `operations`, with one row more for each wait for the host (kind and name `HOST`).
-        meeting: int64[n], number of the meeting of each operation, or -1.
-        incomplete: bool[n], communication with ranks that were not recorded: it may hold waiting for them.
-        taken, ideal: int64[n] ns, what each takes by itself, and if no rank were slow.
-        net: what waits for what.
-        others: orders of other tolerances that explain as much.
-        places: where each rank stands in the job.
-        unnamed: kernels in which ranks meet though nothing says so.
-        doubt: of the pairs of sends and receives (`meetings.paired`).
-        open_ended: bool[n], sends and receives whose partner was not recorded, nor any rank that does the
-            same with one that was.
-        missing: how many ranks of the job were not recorded.
-    """
-
-    ops: pd.DataFrame
-    meeting: Int64
-    incomplete: Bool
+    ops: pd.DataFrame  # `operations`, with one row more for each wait for the host (kind and name `HOST`)
+    meeting: Int64  # int64[n], number of the meeting of each operation, or -1
+    incomplete: Bool  # bool[n], communication with ranks that were not recorded: it may hold waiting for them
+    # int64[n] ns, what each takes by itself, and if no rank were slow
     taken: Int64
     ideal: Int64
-    net: Network
-    others: tuple[Order, ...]
-    places: Places
-    unnamed: list[str]
-    doubt: float
+    net: Network  # what waits for what
+    others: tuple[Order, ...]  # orders of other tolerances that explain as much
+    places: Places  # where each rank stands in the job
+    unnamed: list[str]  # kernels in which ranks meet though nothing says so
+    doubt: float  # of the pairs of sends and receives (`meetings.paired`)
+    # bool[n], sends and receives whose partner was not recorded, nor any rank that does the same with one
+    # that was
     open_ended: Bool
-    missing: int
+    missing: int  # how many ranks of the job were not recorded
 
     @cached_property
     def total(self) -> float:
@@ -164,7 +147,6 @@ def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None
     the smallest.
 
     Args:
-        ops: `operations`.
         job_size: how many ranks the job has.
         known: where the ranks stand, if their process groups tell it.
     """

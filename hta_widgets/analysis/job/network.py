@@ -21,34 +21,27 @@ _LANES = 8
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A graph of n operations and their meetings, in an order that no duration changes.
+    """A graph of n operations and their meetings, in an order that no duration changes."""
 
-    Attributes:
-        operation: int32, the operation of each place of the order, or -1 for a meeting. The steps follow one
-            another, and within each causes come first.
-        first, source: the predecessors of place p are the places source[first[p]:first[p + 1]].
-        starts: int64[steps + 1], the places of step s are starts[s] to starts[s + 1] - 1. Each step is
-            replayed alone, from 0.
-        before, after: operations, and those of the same rank that wait for them: without meetings.
-        meeting: int64[n], of each operation, or -1.
-        start: int64[n] ns, when each was measured to begin.
-        step: int32[n], step of each operation, from 0.
-        forced: meetings that could not be complete, since ranks disagree on the order. They begin without
-            waiting for the members that could not come.
-        unreached: operations that wait for themselves.
-    """
-
+    # int32, the operation of each place of the order, or -1 for a meeting. The steps follow one another, and
+    # within each causes come first.
     operation: Int32
+    # the predecessors of place p are the places source[first[p]:first[p + 1]]
     first: Int64
     source: Int32
+    # int64[steps + 1], the places of step s are starts[s] to starts[s + 1] - 1. Each step is replayed alone,
+    # from 0.
     starts: Int64
+    # operations, and those of the same rank that wait for them: without meetings
     before: Int64
     after: Int64
-    meeting: Int64
-    start: Int64
-    step: Int32
+    meeting: Int64  # int64[n], of each operation, or -1
+    start: Int64  # int64[n] ns, when each was measured to begin
+    step: Int32  # int32[n], step of each operation, from 0
+    # meetings that could not be complete, since ranks disagree on the order. They begin without waiting for
+    # the members that could not come.
     forced: int
-    unreached: int
+    unreached: int  # operations that wait for themselves
 
     @property
     def steps(self) -> int:

@@ -17,15 +17,10 @@ from hta_widgets.trace.ordering import differing, distinct, first_of_each, numbe
 
 @dataclass(frozen=True)
 class Places(Coordinates):
-    """Where each rank stands, counted from 0, and who does the same work.
+    """Where each rank stands, counted from 0, and who does the same work."""
 
-    Attributes:
-        alike: a number that ranks share which run the same operations in the same order.
-        peers: a number that ranks share which should take equally long.
-    """
-
-    alike: dict[int, int]
-    peers: dict[int, int]
+    alike: dict[int, int]  # a number that ranks share which run the same operations in the same order
+    peers: dict[int, int]  # a number that ranks share which should take equally long
 
 
 def places(

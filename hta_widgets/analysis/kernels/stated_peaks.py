@@ -29,7 +29,6 @@ def stated_peaks(rank_trace: RankTrace, stated: StatedPeaks | None = None) -> Pe
     """The peaks of the device that a rank used: what is stated of it, and for the rest its datasheet's.
 
     Args:
-        rank_trace: the rank.
         stated: `checked_peaks`, by `device_name`.
 
     Returns:

@@ -30,26 +30,20 @@ _COLUMNS = ("device_type", "device_id", "total_allocated_bytes", "total_reserved
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The memory events of one rank by time, then place in the file.
+    """The memory events of one rank by time, then place in the file."""
 
-    Attributes:
-        event_id: row in the event table.
-        time: ns on the job's axis.
-        place: code into ``places``, the devices ("cuda:0", "cpu").
-        address, change: of the block; its bytes, negative when freed.
-        allocated, reserved: the allocator's totals after the event (reserved: NULL where not recorded, and
-            of allocators that reserve nothing, as that of the host).
-        pid, tid: codes as in the event table.
-    """
-
-    event_id: Int64
-    time: Int64
-    place: npt.NDArray[np.intp]
+    event_id: Int64  # row in the event table
+    time: Int64  # ns on the job's axis
+    place: npt.NDArray[np.intp]  # code into ``places``, the devices ("cuda:0", "cpu")
     places: list[str]
+    # of the block; its bytes, negative when freed
     address: Int64
     change: Int64
+    # the allocator's totals after the event (reserved: NULL where not recorded, and of allocators that
+    # reserve nothing, as that of the host)
     allocated: Int64
     reserved: Int64
+    # codes as in the event table
     pid: npt.NDArray[np.int32]
     tid: npt.NDArray[np.int32]
 

@@ -21,18 +21,12 @@ from hta_widgets.trace.scope import Scope
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """The first highest level of a device within a scope.
+    """The first highest level of a device within a scope."""
 
-    Attributes:
-        time_ns: on the job's axis. bytes: allocated then.
-        reserved: bytes that the allocator held then, None where not recorded.
-        live: positions in the rank's `Changes` of the allocations that were not freed.
-    """
-
-    time_ns: int
-    bytes: int
-    reserved: int | None
-    live: Int64
+    time_ns: int  # on the job's axis
+    bytes: int  # allocated then
+    reserved: int | None  # bytes that the allocator held then, None where not recorded
+    live: Int64  # positions in the rank's `Changes` of the allocations that were not freed
 
     def unseen(self, changes: Changes) -> int:
         """The bytes whose allocation was not recorded."""

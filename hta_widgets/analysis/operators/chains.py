@@ -57,20 +57,13 @@ class _Work(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """The chains of a rank.
+    """The chains of a rank."""
 
-    Attributes:
-        rows: the kernels, chain after chain. chain: number of each one's chain. left_ns: how much of each is
-            left if every chain is one kernel.
-        names: of each chain those of its kernels, joined with ``|``.
-        bytes, again: of each chain what its operators read and write, and how much of it is written and read
-            again.
-    """
-
-    rows: Int64
-    chain: Int64
-    left_ns: Int64
-    names: list[str]
+    rows: Int64  # the kernels, chain after chain
+    chain: Int64  # number of each one's chain
+    left_ns: Int64  # how much of each is left if every chain is one kernel
+    names: list[str]  # of each chain those of its kernels, joined with ``|``
+    # of each chain what its operators read and write, and how much of it is written and read again
     bytes: Int64
     again: Int64
 

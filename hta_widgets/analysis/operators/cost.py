@@ -11,19 +11,14 @@ from hta_widgets.analysis.operators.inputs import Inputs
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call costs, with everything that it calls; NaN for what the shapes do not tell.
+    """What one call costs, with everything that it calls; NaN for what the shapes do not tell."""
 
-    Attributes:
-        flops: floating-point operations; a multiply-add is two.
-        bytes: memory traffic if each input is read once and each output written once: the compulsory traffic
-            of the roofline model (Williams, Waterman, Patterson, CACM 52(4), 2009). A cache can save nothing
-            of it, except between operators.
-        exact: False where the shapes only bound the figures.
-    """
-
-    flops: float = math.nan
+    flops: float = math.nan  # floating-point operations; a multiply-add is two
+    # memory traffic if each input is read once and each output written once: the compulsory traffic of the
+    # roofline model (Williams, Waterman, Patterson, CACM 52(4), 2009). A cache can save nothing of it, except
+    # between operators.
     bytes: float = math.nan
-    exact: bool = True
+    exact: bool = True  # False where the shapes only bound the figures
 
 
 Formula = Callable[[Inputs], Cost]

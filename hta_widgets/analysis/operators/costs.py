@@ -54,25 +54,17 @@ class Known(NamedTuple):
 
     Calls that a formula describes are evaluated when they are asked for: a table of all is mostly zeros, and
     takes longer to fill than to evaluate.
-
-    Attributes:
-        group: int32 for each call the number of its operator and inputs, -1 where no formula gave figures.
-        figures: float64[groups, 3] flops, bytes (NaN: unknown), and whether they are bounds.
-        unit: int8 for each call its place in ``speeds``: float64 operations per ns, NaN where unknown.
-        bandwidth: bytes per ns, NaN where unknown.
-        device_ns: int64 device work of each call.
-        place: int32 row of each call without figures of its own in ``inside``, -1 for none.
-        inside: float64[rows, len(SUMS)], sums over the calls in these.
     """
 
+    # int32 for each call the number of its operator and inputs, -1 where no formula gave figures
     group: Int32
-    figures: Float64
-    unit: Int8
+    figures: Float64  # float64[groups, 3] flops, bytes (NaN: unknown), and whether they are bounds
+    unit: Int8  # int8 for each call its place in ``speeds``: float64 operations per ns, NaN where unknown
     speeds: Float64
-    bandwidth: float
-    device_ns: Int64
-    place: Int32
-    inside: Float64
+    bandwidth: float  # bytes per ns, NaN where unknown
+    device_ns: Int64  # int64 device work of each call
+    place: Int32  # row of each call without figures of its own in ``inside``, -1 for none
+    inside: Float64  # float64[rows, len(SUMS)], sums over the calls in these
 
 
 class Costs:

@@ -27,16 +27,11 @@ _INSTANCE: Final = re.compile(r"_\d+$")
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of a rank's calls.
+    """The groups of a rank's calls."""
 
-    Attributes:
-        of: int64 group of each call.
-        names: the name of each group.
-        further: other columns, each with a text for each group.
-    """
-
-    of: Int64
-    names: list[str]
+    of: Int64  # int64 group of each call
+    names: list[str]  # the name of each group
+    # other columns, each with a text for each group
     further: dict[str, list[str]] = field(default_factory=dict)
 
 

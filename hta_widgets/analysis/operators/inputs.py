@@ -45,18 +45,13 @@ class UnknownInputError(Exception):
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of one call, as far as they were recorded.
+    """The inputs of one call, as far as they were recorded."""
 
-    Attributes:
-        name: the operator.
-        shapes: for each input the shape of a tensor, a list of shapes, or None for everything else.
-        types: for each input a name of `torch.dtype`, or "" where none was recorded.
-        values: for each input the text of its value, "" for tensors and where none was recorded.
-    """
-
-    name: str
+    name: str  # the operator
+    # for each input the shape of a tensor, a list of shapes, or None for everything else
     shapes: tuple[Shape | list[Shape] | None, ...]
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()  # for each input a name of `torch.dtype`, or "" where none was recorded
+    # for each input the text of its value, "" for tensors and where none was recorded
     values: tuple[str, ...] = ()
 
     def is_tensor(self, at: int) -> bool:

@@ -24,15 +24,10 @@ SIMT: Final = UNITS.index("simt_fp32")
 
 @dataclass(frozen=True)
 class Roofs:
-    """The peaks of a device, as values that can be compared.
+    """The peaks of a device, as values that can be compared."""
 
-    Attributes:
-        tflops: of each unit of `UNITS`, 0 where unknown.
-        memory_gb_s: of its memory.
-    """
-
-    tflops: tuple[float, ...]
-    memory_gb_s: float
+    tflops: tuple[float, ...]  # of each unit of `UNITS`, 0 where unknown
+    memory_gb_s: float  # of its memory
 
     def flops_per_ns(self, unit: Int64) -> Float64:
         """The speed of units by their position in `UNITS`; NaN for -1 and where it is unknown."""

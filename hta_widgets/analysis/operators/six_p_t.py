@@ -15,19 +15,12 @@ _PER_TOKEN: Final = 6  # a multiply-add per parameter forward, two backward
 
 @dataclass(frozen=True)
 class SixPT:
-    """The model FLOPs of one step on one rank.
+    """The model FLOPs of one step on one rank."""
 
-    Attributes:
-        flops: 6 P T over the ranks of the job, rounded down; 0 where P is unknown.
-        parameters: P, None where it is unknown.
-        parameters_from: the strategy whose collectives tell it, "" for none.
-        reason: why it is unknown, "" where it is known.
-    """
-
-    flops: int = 0
-    parameters: int | None = None
-    parameters_from: str = ""
-    reason: str = ""
+    flops: int = 0  # 6 P T over the ranks of the job, rounded down; 0 where P is unknown
+    parameters: int | None = None  # P, None where it is unknown
+    parameters_from: str = ""  # the strategy whose collectives tell it, "" for none
+    reason: str = ""  # why it is unknown, "" where it is known
 
 
 def six_p_t(trace: Trace, rank: int, tokens_per_step: int) -> SixPT:

@@ -30,29 +30,19 @@ PRODUCTS: Final = {name for family in ("matmul", "convolution", "attention") for
 
 @dataclass(frozen=True)
 class StepWork:
-    """Sums over operators with device work; each array has an entry per row asked for.
+    """Sums over operators with device work; each array has an entry per row asked for."""
 
-    Attributes:
-        flops: of matrix products, convolutions and attention, as executed.
-        repeated: the part of it that repeats work of the forward pass.
-        bytes: compulsory memory traffic of all operators with a formula.
-        flops_bounded, bytes_bounded: how many calls' figures are only bounds.
-        work_ns: device work without communication; described_ns: the part that has a formula.
-        unknown_ns: kernels, without copies and fills, whose operations are not known.
-        by_unit: int64[rows, units] the flops by the unit that their kernels' names tell.
-        time_by_unit: int64[rows, units] the time of kernels by the same.
-    """
-
-    flops: Int64
-    repeated: Int64
-    bytes: Int64
+    flops: Int64  # of matrix products, convolutions and attention, as executed
+    repeated: Int64  # the part of it that repeats work of the forward pass
+    bytes: Int64  # compulsory memory traffic of all operators with a formula
+    # how many calls' figures are only bounds
     flops_bounded: Int64
     bytes_bounded: Int64
-    work_ns: Int64
+    work_ns: Int64  # device work without communication; described_ns: the part that has a formula
     described_ns: Int64
-    unknown_ns: Int64
-    by_unit: Int64
-    time_by_unit: Int64
+    unknown_ns: Int64  # kernels, without copies and fills, whose operations are not known
+    by_unit: Int64  # int64[rows, units] the flops by the unit that their kernels' names tell
+    time_by_unit: Int64  # int64[rows, units] the time of kernels by the same
 
 
 def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:

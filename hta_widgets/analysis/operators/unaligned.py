@@ -37,17 +37,13 @@ _ENOUGH_NS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Product:
-    """A product of sizes that are not aligned.
+    """A product of sizes that are not aligned."""
 
-    Attributes:
-        row: of its operator. unit: what multiplies. multiple: of how many numbers the sizes should be.
-        batch: how many of them. rows, inner, columns: [rows, inner] times [inner, columns].
-    """
-
-    row: int
-    unit: str
-    multiple: int
-    batch: int
+    row: int  # of its operator
+    unit: str  # what multiplies
+    multiple: int  # of how many numbers the sizes should be
+    batch: int  # how many of them
+    # [rows, inner] times [inner, columns]
     rows: int
     inner: int
     columns: int

@@ -34,43 +34,32 @@ _SOFTMAX: Final = "aten::_softmax"
 
 @dataclass(frozen=True)
 class Attention:
-    """One attention: rows of its operators, and its sizes.
+    """One attention: rows of its operators, and its sizes."""
 
-    Attributes:
-        first, softmax, second: rows of the product, the softmax, and the product with the values.
-        math: row of the operator that is all of it, -1 where the program writes it out.
-        heads: of all sequences together. queries, keys, width, value: the sizes of the two products.
-        dtype: of the elements that are multiplied.
-    """
-
+    # rows of the product, the softmax, and the product with the values
     first: int
     softmax: int
     second: int
-    math: int
-    heads: int
+    math: int  # row of the operator that is all of it, -1 where the program writes it out
+    heads: int  # of all sequences together
+    # the sizes of the two products
     queries: int
     keys: int
     width: int
     value: int
-    dtype: str
+    dtype: str  # of the elements that are multiplied
 
 
 @dataclass(frozen=True)
 class Attentions:
-    """The unfused attentions of a rank.
+    """The unfused attentions of a rank."""
 
-    Attributes:
-        found: each of them.
-        work: int64 rows of their kernels and copies. of: int64 the attention of each; backward: whether it is
-            of the backward pass.
-        host: int64 [spans, 4]: attention, thread, start and end of what the host spends in all operators of
-            each pass but the first: one operator would do.
-    """
-
-    found: tuple[Attention, ...]
-    work: Int64
-    of: Int64
+    found: tuple[Attention, ...]  # each of them
+    work: Int64  # rows of their kernels and copies
+    of: Int64  # the attention of each; backward: whether it is of the backward pass
     backward: Bool
+    # int64 [spans, 4]: attention, thread, start and end of what the host spends in all operators of each pass
+    # but the first: one operator would do
     host: Int64
 
 

@@ -31,20 +31,14 @@ _NEGLIGIBLE = 0.05
 
 @dataclass(frozen=True)
 class Passes:
-    """What one rank ran of the microbatches of one step, in the order of launch; ns by the rank's clock.
+    """What one rank ran of the microbatches of one step, in the order of launch; ns by the rank's clock."""
 
-    Attributes:
-        kind: "F", "B" or "W" of each pass.
-        start, end: of each pass, from its first kernel to its last.
-        computing: when its kernels ran, of all passes together.
-        enters: whether microbatches enter the pipeline here: the step's first exchange is a send.
-    """
-
-    kind: npt.NDArray[np.str_]
+    kind: npt.NDArray[np.str_]  # "F", "B" or "W" of each pass
+    # of each pass, from its first kernel to its last
     start: Int64
     end: Int64
-    computing: Intervals
-    enters: bool
+    computing: Intervals  # when its kernels ran, of all passes together
+    enters: bool  # whether microbatches enter the pipeline here: the step's first exchange is a send
 
     @property
     def order(self) -> str:

@@ -25,22 +25,16 @@ _TEXTS = ("process_group", "group_ranks", "group_description")
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """A group of several ranks.
+    """A group of several ranks."""
 
-    Attributes:
-        name, description: as recorded; "" where not.
-        size: its number of ranks.
-        members: their numbers, in the group's order; empty where only some of them are known.
-        ranks: those of them that were recorded.
-        traffic: the recorded communication of these ranks in the group, by rank and start, with the columns
-            of `recorded`.
-    """
-
+    # as recorded; "" where not
     name: str
     description: str
-    size: int
-    members: tuple[int, ...]
-    ranks: tuple[int, ...]
+    size: int  # its number of ranks
+    members: tuple[int, ...]  # their numbers, in the group's order; empty where only some of them are known
+    ranks: tuple[int, ...]  # those of them that were recorded
+    # the recorded communication of these ranks in the group, by rank and start, with the columns of
+    # `recorded`
     traffic: pd.DataFrame
 
     @property

@@ -22,16 +22,11 @@ _APART = 0.1
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a pipeline orders its passes.
+    """How a pipeline orders its passes."""
 
-    Attributes:
-        name: one of the names above.
-        words: the evidence; if it is unknown, the reason.
-        microbatches, chunks: of a step, and parts of the model per rank; 0 if unknown.
-    """
-
-    name: str
-    words: str
+    name: str  # one of the names above
+    words: str  # the evidence; if it is unknown, the reason
+    # of a step, and parts of the model per rank; 0 if unknown
     microbatches: int = 0
     chunks: int = 0
 

@@ -34,29 +34,19 @@ HELD_UP, ENOUGH = 3, 5
 
 
 class Delays(NamedTuple):
-    """What is usual in a recording.
+    """What is usual in a recording."""
 
-    Attributes:
-        latency: ns from the begin of a call to the start of the kernel that it launched, on an idle stream
-            (median).
-        graph_latency: the same of calls that launch a graph, whose events they prepare first.
-        latency_of: int64 ns for each host point: that of its call.
-        gap: ns from event to event of a stream that has more to do (median).
-        launch: ns that a call takes that launches a kernel (median).
-        own: int64 ns for each host point: median of the launching calls of its name that no full queue held
-            up, 0 without any.
-        queue: launches that the queue holds, 0 where none was seen full.
-        blocked: bool for each host point: a call that the full queue held up.
-    """
-
+    # ns from the begin of a call to the start of the kernel that it launched, on an idle stream (median)
     latency: int
-    graph_latency: int
-    latency_of: Int64
-    gap: int
-    launch: int
+    graph_latency: int  # the same of calls that launch a graph, whose events they prepare first
+    latency_of: Int64  # ns for each host point: that of its call
+    gap: int  # ns from event to event of a stream that has more to do (median)
+    launch: int  # ns that a call takes that launches a kernel (median)
+    # int64 ns for each host point: median of the launching calls of its name that no full queue held up, 0
+    # without any
     own: Int64
-    queue: int
-    blocked: Bool
+    queue: int  # launches that the queue holds, 0 where none was seen full
+    blocked: Bool  # for each host point: a call that the full queue held up
 
 
 def delays_of(rank_trace: RankTrace, host: HostPoints, device: DeviceEvents) -> Delays:

@@ -25,32 +25,23 @@ STREAM_WAITS = re.compile("StreamWaitEvent")
 
 
 class DeviceEvents(NamedTuple):
-    """The device work of a rank, in the order of the graph. Arrays of one value per event:
+    """The device work of a rank, in the order of the graph. Arrays of one value per event:"""
 
-    Attributes:
-        row: int32 row. start, end: int64 ns.
-        stream: int32 index of its (device, stream); gpu: int32 index of its device.
-        launched: int32, the host point where its launching call begins, -1 for none recorded.
-        placed: int32, the host point that it comes right behind in the order, -1 for before all.
-        previous: int32, the event before it on its stream, -1 for none.
-        is_kernel, is_copy, is_communication: bool.
-        after_wait: bool, launched right after a call that lets a stream wait for an event.
-        streams: number of streams.
-    """
-
-    row: Int32
+    row: Int32  # row
+    # int64 ns
     start: Int64
     end: Int64
-    stream: Int32
+    stream: Int32  # index of its (device, stream); gpu: int32 index of its device
     gpu: Int32
-    launched: Int32
-    placed: Int32
-    previous: Int32
+    launched: Int32  # the host point where its launching call begins, -1 for none recorded
+    placed: Int32  # the host point that it comes right behind in the order, -1 for before all
+    previous: Int32  # the event before it on its stream, -1 for none
+    # bool
     is_kernel: Bool
     is_copy: Bool
     is_communication: Bool
-    after_wait: Bool
-    streams: int
+    after_wait: Bool  # launched right after a call that lets a stream wait for an event
+    streams: int  # number of streams
 
 
 def device_rows(rank_trace: RankTrace) -> Int64:

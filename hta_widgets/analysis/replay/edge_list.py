@@ -13,28 +13,20 @@ Whole = int | np.int64
 
 
 class Nodes(NamedTuple):
-    """Where the points of host and device are in the order of the graph; node 0 is the origin.
+    """Where the points of host and device are in the order of the graph; node 0 is the origin."""
 
-    Attributes:
-        time: int64[n], measured, ns from the first point.
-        row: int32[n], -1 for the origin and marks. kind: uint8[n], see `kinds`.
-        host: int32 node of each host point; ``event``: of the start of each device event, whose end is next.
-    """
-
-    time: Int64
-    row: Int32
-    kind: UInt8
+    time: Int64  # int64[n], measured, ns from the first point
+    row: Int32  # int32[n], -1 for the origin and marks
+    kind: UInt8  # uint8[n], see `kinds`
+    # int32 node of each host point; ``event``: of the start of each device event, whose end is next
     host: Int32
     event: Int32
 
 
 class Edges(NamedTuple):
-    """Edges, those into the same node next to each other.
+    """Edges, those into the same node next to each other."""
 
-    Attributes:
-        source: int32 node; kind: uint8; weight, residual: int64 ns; thread: int32 index, -1 on the device.
-    """
-
+    # int32 node; kind: uint8; weight, residual: int64 ns; thread: int32 index, -1 on the device
     source: Int32
     kind: UInt8
     weight: Int64

@@ -13,16 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Edit:
-    """A change to a program.
+    """A change to a program."""
 
-    Attributes:
-        expression: the Python expression that makes it.
-        bound: it can be had at most in part (nobody's host is free): its saving may be anything down to 0.
-        apply: how it changes the replay.
-        across: how it changes the replay of all ranks together; None: each rank is replayed by itself.
-    """
-
-    expression: str
+    expression: str  # the Python expression that makes it
+    # it can be had at most in part (nobody's host is free): its saving may be anything down to 0
     bound: bool = False
+    # how it changes the replay
     apply: Callable[[Plan], None] = field(default=lambda plan: None, repr=False, compare=False)
+    # how it changes the replay of all ranks together; None: each rank is replayed by itself
     across: Change | None = field(default=None, repr=False, compare=False)

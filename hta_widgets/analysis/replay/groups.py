@@ -21,21 +21,13 @@ _NAMED = (CALL, WAITING_CALL, SYNC, COPY, QUEUE, DEVICE)
 
 @dataclass(frozen=True)
 class Group:
-    """Edges of one kind that belong together.
+    """Edges of one kind that belong together."""
 
-    Attributes:
-        kind: index into `kinds.KINDS`.
-        name: of the call (a call's time and waits) or of the device event; else empty.
-        event_class: of the device event; None on the host and between events.
-        thread: index into `Graph.threads` of host time, else -1.
-        launches: it is the time of a call that launches device work.
-    """
-
-    kind: int
-    name: str = ""
-    event_class: EventClass | None = None
-    thread: int = -1
-    launches: bool = False
+    kind: int  # index into `kinds.KINDS`
+    name: str = ""  # of the call (a call's time and waits) or of the device event; else empty
+    event_class: EventClass | None = None  # of the device event; None on the host and between events
+    thread: int = -1  # index into `Graph.threads` of host time, else -1
+    launches: bool = False  # it is the time of a call that launches device work
 
 
 def groups_of(

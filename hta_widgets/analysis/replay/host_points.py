@@ -38,37 +38,23 @@ NOT_RECORDED, WHOLE_DEVICE = -2, -1
 
 
 class HostPoints(NamedTuple):
-    """Points of the host in time order; at equal times calls begin and end in the order of their begin.
+    """Points of the host in time order; at equal times calls begin and end in the order of their begin."""
 
-    Attributes:
-        kind: uint8, what the point is (`kinds`).
-        time: int64 ns.
-        row: int32 row of the call, -1 for a mark.
-        thread: int32 index into ``threads``, the thread numbers (`RankTrace.thread`) that have points.
-        begin: int32, of an end: the point where the call begins; else -1.
-        waits: uint8, of an end: NO_WAIT, WAITS or WAITS_FOR_DEVICE.
-        awaited: int32, of an end: the stream (index) that the call is recorded to wait for, WHOLE_DEVICE, or
-            NOT_RECORDED.
-        awaited_row: int32, of an end: the device row that the call is recorded to wait for, -1 for none.
-        mark: int32, of a mark: its position in the ``times`` that were asked for; else -1.
-        begin_of_row: int32 for each row of the rank: the point where this call begins, -1 for none.
-        launched_by: int32 for each row of the rank: the (outermost) call that launched it, -1 for none.
-        launches: int32 for each row of the rank: how much device work the call launched.
-    """
-
-    kind: UInt8
-    time: Int64
-    row: Int32
-    thread: Int32
+    kind: UInt8  # uint8, what the point is (`kinds`)
+    time: Int64  # ns
+    row: Int32  # row of the call, -1 for a mark
+    thread: Int32  # index into ``threads``, the thread numbers (`RankTrace.thread`) that have points
     threads: Int64
-    begin: Int32
-    waits: UInt8
+    begin: Int32  # of an end: the point where the call begins; else -1
+    waits: UInt8  # uint8, of an end: NO_WAIT, WAITS or WAITS_FOR_DEVICE
+    # int32, of an end: the stream (index) that the call is recorded to wait for, WHOLE_DEVICE, or
+    # NOT_RECORDED
     awaited: Int32
-    awaited_row: Int32
-    mark: Int32
-    begin_of_row: Int32
-    launched_by: Int32
-    launches: Int32
+    awaited_row: Int32  # of an end: the device row that the call is recorded to wait for, -1 for none
+    mark: Int32  # of a mark: its position in the ``times`` that were asked for; else -1
+    begin_of_row: Int32  # for each row of the rank: the point where this call begins, -1 for none
+    launched_by: Int32  # for each row of the rank: the (outermost) call that launched it, -1 for none
+    launches: Int32  # for each row of the rank: how much device work the call launched
 
 
 def named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
@@ -94,7 +80,6 @@ def host_points(
     """The host points of a rank.
 
     Args:
-        device: the rows of device work.
         streams: index of each (device, stream).
         marks: times, and thread numbers, of further points.
     """

@@ -65,7 +65,6 @@ def placed(rank_trace: RankTrace, plan: Plan, time: Int64) -> Placed:
     """Where the events of a rank are in a replay.
 
     Args:
-        plan: the edits.
         time: when each node of the graph happens, ns from its origin.
     """
     out = Placed(np.empty(rank_trace.n, np.int64), np.empty(rank_trace.n, np.int64),

@@ -42,22 +42,14 @@ _GATHER = "allgather"
 
 @dataclass(frozen=True)
 class _Sent:
-    """Work that another call launches then.
+    """Work that another call launches then."""
 
-    Attributes:
-        node: of its start.
-        call: the node of that call. after: the node that it comes behind.
-        turn: of its unit.
-        opened: the first call that launches in the turn in which it was launched.
-        written: the first call that launches in its forward pass: by then parameters are written.
-    """
-
-    node: int
-    call: int
-    after: int
-    turn: int
-    opened: int
-    written: int
+    node: int  # of its start
+    call: int  # the node of that call
+    after: int  # the node that it comes behind
+    turn: int  # of its unit
+    opened: int  # the first call that launches in the turn in which it was launched
+    written: int  # the first call that launches in its forward pass: by then parameters are written
 
 
 def send_ahead(plan: Plan, units: int, phase: str | None) -> None:

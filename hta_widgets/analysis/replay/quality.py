@@ -226,16 +226,11 @@ def _before_recording(graph: Graph, chain: Int64, weight: Int64) -> int:
 
 
 class _Unrecorded(NamedTuple):
-    """What the critical path spends on host threads with nothing recorded that is short enough to tell.
+    """What the critical path spends on host threads with nothing recorded that is short enough to tell."""
 
-    Attributes:
-        ns: all of it. silent_ns: in no call.
-        call: the innermost one that most of the rest lies in, and in_call_ns: how much.
-    """
-
-    ns: int
-    silent_ns: int
-    call: str
+    ns: int  # all of it
+    silent_ns: int  # in no call
+    call: str  # the innermost one that most of the rest lies in, and in_call_ns: how much
     in_call_ns: int
 
     def reason(self, extent: int) -> str:

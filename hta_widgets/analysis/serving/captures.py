@@ -42,22 +42,16 @@ _MOVES = re.compile(r"^Mem(cpy|set)")
 
 @dataclass(frozen=True)
 class Captured:
-    """A launch that was captured: the kernel ("" where the recorder does not name it), and what launched it.
-
-    Attributes:
-        module: the innermost module; modules: with those around it, as `module_texts` names them.
-        dims, types: JSON of the operator's inputs, "" where they were not recorded.
-        call: a number of the operator's call, -1 for none.
-        within: the inputs of the operator and of those that it calls, each once.
-    """
+    """A captured launch: the kernel ("" where the recorder does not name it), and what launched it."""
 
     kernel: str
     operator: str
-    module: str
+    module: str  # the innermost module; modules: with those around it, as `module_texts` names them
+    # JSON of the operator's inputs, "" where they were not recorded
     dims: str
     types: str
-    call: int = -1
-    within: tuple[Inputs, ...] = ()
+    call: int = -1  # a number of the operator's call, -1 for none
+    within: tuple[Inputs, ...] = ()  # the inputs of the operator and of those that it calls, each once
     modules: str = ""
 
 

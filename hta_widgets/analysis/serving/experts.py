@@ -33,17 +33,13 @@ _PACKED: Final = ("int", "unsigned char", "c10::Float4_e2m1fn_x2", "c10::Float8_
 
 @dataclass(frozen=True)
 class Experts:
-    """What one layer reads of its experts' weights, in bytes, and computes.
+    """What one layer reads of its experts' weights, in bytes, and computes."""
 
-    Attributes:
-        most, least: if the tokens choose as many experts as they can, or as few. flops: 0 where the numbers
-            are packed, so that their count is not known. type: of the weights.
-    """
-
+    # if the tokens choose as many experts as they can, or as few
     most: int
     least: int
-    flops: int
-    type: str
+    flops: int  # 0 where the numbers are packed, so that their count is not known
+    type: str  # of the weights
 
 
 @memoize_per_rank()

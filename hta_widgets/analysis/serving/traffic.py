@@ -57,25 +57,18 @@ _UNITS: Final = {
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of each row of `roles_of`: bytes of weights, all bytes that it must move, operations; 0: unknown.
-
-    Attributes:
-        weight_least_bytes: with as few experts as the tokens may choose.
-        kv_bytes: of attention, with all layers reading whole sequences; a layer's stand at its first kernel.
-        kv_least_bytes: the same without layers that may read a window of them only.
-        known: what is known of the row's traffic. counted: and of its operations.
-        unit: what multiplies; None where no product is known.
-    """
+    """Of each row of `roles_of`: bytes of weights, all bytes that it must move, operations; 0: unknown."""
 
     weight_bytes: Int64
-    weight_least_bytes: Int64
+    weight_least_bytes: Int64  # with as few experts as the tokens may choose
     moved_bytes: Int64
     flops: Int64
+    # of attention, with all layers reading whole sequences; a layer's stand at its first kernel
     kv_bytes: Int64
-    kv_least_bytes: Int64
-    known: npt.NDArray[np.bool_]
-    counted: npt.NDArray[np.bool_]
-    unit: Unit | None
+    kv_least_bytes: Int64  # the same without layers that may read a window of them only
+    known: npt.NDArray[np.bool_]  # what is known of the row's traffic
+    counted: npt.NDArray[np.bool_]  # and of its operations
+    unit: Unit | None  # what multiplies; None where no product is known
 
 
 @dataclass(frozen=True)
@@ -93,7 +86,6 @@ def traffic_of(rank_trace: RankTrace, sliding_window: int | None = None) -> Traf
     """The traffic of a rank's steps.
 
     Args:
-        rank_trace: the rank.
         sliding_window: tokens that layers with a window read at most; those are the layers with the faster
             of two kinds of attention.
     """

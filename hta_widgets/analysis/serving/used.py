@@ -34,7 +34,6 @@ def used(rank_trace: RankTrace, steps: pd.DataFrame, window: int | None) -> dict
     """What some steps of one phase read and compute, of what the device could in their time.
 
     Args:
-        rank_trace: the rank.
         steps: some rows of `serving_steps` about it.
         window: as for `traffic_of`.
     """

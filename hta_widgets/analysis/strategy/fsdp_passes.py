@@ -48,37 +48,25 @@ _WRAPPER = f"{PREFIX}FullyShardedDataParallel_"
 
 @dataclass(eq=False)
 class UnitPass:
-    """One turn of a unit: its forward or its backward.
+    """One turn of a unit: its forward or its backward."""
 
-    Attributes:
-        unit: its number, in the order of forward. name: what the recording calls it.
-        phase: `FORWARD` or `BACKWARD`.
-        opened_ns: when its turn began on the host.
-        run: the number of the forward pass of the whole model that it is part of, or goes back through.
-        gathers, reductions: positions in the collectives. ahead: those gathers sent for in others' turns.
-    """
-
-    unit: int
-    name: str
-    phase: str
-    opened_ns: int
-    run: int
+    unit: int  # its number, in the order of forward
+    name: str  # what the recording calls it
+    phase: str  # `FORWARD` or `BACKWARD`
+    opened_ns: int  # when its turn began on the host
+    run: int  # the number of the forward pass of the whole model that it is part of, or goes back through
+    # positions in the collectives
     gathers: list[int] = field(default_factory=list)
     reductions: list[int] = field(default_factory=list)
-    ahead: set[int] = field(default_factory=set)
+    ahead: set[int] = field(default_factory=set)  # those gathers sent for in others' turns
 
 
 @dataclass(frozen=True)
 class Passes:
-    """The turns of a rank's units.
+    """The turns of a rank's units."""
 
-    Attributes:
-        passes: in the order in which they began.
-        why: why some turns are left out; "" if none is.
-    """
-
-    passes: list[UnitPass]
-    why: str
+    passes: list[UnitPass]  # in the order in which they began
+    why: str  # why some turns are left out; "" if none is
     _switches: dict[int, tuple[Int64, Int64]]
 
     def of_launches(self, rank_trace: RankTrace, calls: Int64) -> Int64:
@@ -108,7 +96,6 @@ def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> 
     """The turns of a rank's units; None if FSDP recorded no range.
 
     Args:
-        rank_trace: the rank.
         collectives: its rows of `collectives`; rows: their positions in the rank.
     """
     ranges = list(_ranges(rank_trace))

@@ -38,21 +38,15 @@ _NAMELESS = "its process groups have no names, which PyTorch records since 2.4"
 
 @dataclass(frozen=True)
 class GroupEvidence:
-    """One rank in one process group.
+    """One rank in one process group."""
 
-    Attributes:
-        group, size: the group's name and number of ranks.
-        role: "shard" or "replicate" of hybrid sharding, else "".
-        reading: of the last step that reduces gradients; "not recognised" if steps disagree.
-        messages: the collectives of that step.
-        steps, reducing: complete steps, and those of them that reduce gradients.
-    """
-
+    # the group's name and number of ranks
     group: str
     size: int
-    role: str
-    reading: Reading
-    messages: tuple[Message, ...]
+    role: str  # "shard" or "replicate" of hybrid sharding, else ""
+    reading: Reading  # of the last step that reduces gradients; "not recognised" if steps disagree
+    messages: tuple[Message, ...]  # the collectives of that step
+    # complete steps, and those of them that reduce gradients
     steps: int
     reducing: int
 

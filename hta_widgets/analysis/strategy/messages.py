@@ -39,24 +39,16 @@ _WRAPPER = "DistributedDataParallel.forward"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One collective of one rank.
+    """One collective of one rank."""
 
-    Attributes:
-        operation: as `collectives` names it.
-        elements, nbytes: of the whole: of the sum, or of all shards together.
-        kept_elements: what this rank holds of it afterwards.
-        dtype: of the elements.
-        place: `FORWARD`, `HOOK` or `NODE`.
-        order_ns: when the host launched it.
-    """
-
-    operation: str
+    operation: str  # as `collectives` names it
+    # of the whole: of the sum, or of all shards together
     elements: int
     nbytes: int
-    kept_elements: int
-    dtype: str
-    place: str
-    order_ns: int
+    kept_elements: int  # what this rank holds of it afterwards
+    dtype: str  # of the elements
+    place: str  # `FORWARD`, `HOOK` or `NODE`
+    order_ns: int  # when the host launched it
 
     @property
     def is_float(self) -> bool:
@@ -65,32 +57,23 @@ class Message:
 
 
 class Sent(NamedTuple):
-    """A communication kernel of a rank's steps.
+    """A communication kernel of a rank's steps."""
 
-    Attributes:
-        iteration, group: its step, and the name of its process group ("" unless recorded).
-        group_size, message: ranks in the group, and what it sends; None unless all sizes were recorded.
-    """
-
+    # its step, and the name of its process group ("" unless recorded)
     iteration: int
     group: str
+    # ranks in the group, and what it sends; None unless all sizes were recorded
     group_size: int | None
     message: Message | None
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The complete steps of a rank that lie in a scope.
+    """The complete steps of a rank that lie in a scope."""
 
-    Attributes:
-        iterations: their numbers.
-        marked: whether the job itself marked them, so that each begins where a step begins.
-        forwards: when `DistributedDataParallel` modules were called, in ns, by step.
-    """
-
-    iterations: tuple[int, ...]
-    marked: bool
-    forwards: dict[int, list[int]]
+    iterations: tuple[int, ...]  # their numbers
+    marked: bool  # whether the job itself marked them, so that each begins where a step begins
+    forwards: dict[int, list[int]]  # when `DistributedDataParallel` modules were called, in ns, by step
 
 
 def steps_of(rank_trace: RankTrace, scope: Scope) -> Steps:

@@ -28,35 +28,24 @@ _RING = {"allreduce": 2, "allgather": 1, "reduce_scatter": 1, "all_to_all": 1}
 
 @dataclass(frozen=True)
 class Reading:
-    """What one step of one process group shows.
+    """What one step of one process group shows."""
 
-    Attributes:
-        strategy: one of the names above.
-        words: the evidence; if nothing is recognised, the reason.
-        reduces: whether gradients are reduced at all.
-        passes: times that forward ran.
-        units: elements of each unit or bucket, in order.
-        parameters, parameter_bytes: of the whole model, as they were sent.
-        reduced: elements of the whole gradient.
-        gathered_dtype, reduced_dtype: "" where nothing is gathered or reduced.
-        shards: elements of the gradient's shards that this rank keeps.
-        used: what the strategy accounts for; the rest of the step's messages are `other_bytes`.
-        expected_bytes: what `used` should come to.
-    """
-
-    strategy: str
-    words: str
-    reduces: bool = True
-    passes: int = 1
-    units: tuple[int, ...] = ()
+    strategy: str  # one of the names above
+    words: str  # the evidence; if nothing is recognised, the reason
+    reduces: bool = True  # whether gradients are reduced at all
+    passes: int = 1  # times that forward ran
+    units: tuple[int, ...] = ()  # elements of each unit or bucket, in order
+    # of the whole model, as they were sent
     parameters: int | None = None
     parameter_bytes: int | None = None
-    reduced: int | None = None
+    reduced: int | None = None  # elements of the whole gradient
+    # "" where nothing is gathered or reduced
     gathered_dtype: str = ""
     reduced_dtype: str = ""
-    shards: tuple[int, ...] = ()
+    shards: tuple[int, ...] = ()  # elements of the gradient's shards that this rank keeps
+    # what the strategy accounts for; the rest of the step's messages are `other_bytes`
     used: tuple[Message, ...] = ()
-    expected_bytes: int | None = None
+    expected_bytes: int | None = None  # what `used` should come to
 
 
 def sent_bytes(messages: Sequence[Message], size: int) -> int:

@@ -22,7 +22,6 @@ def read_step(
 
     Args:
         messages: its collectives in order of launch.
-        size: of the group.
         wrappers: the data-parallel wrappers that the trace names, of "DDP" and "FSDP".
         forwards: when DDP's forward began, ns.
         purpose: the group's description.

@@ -10,17 +10,11 @@ from hta_widgets.formatting import Unit, capitalised, column_format
 
 @dataclass(frozen=True)
 class AxisUnit:
-    """How a figure shows the values of an axis.
+    """How a figure shows the values of an axis."""
 
-    Attributes:
-        name: of the unit; "" for a count or a ratio.
-        scale: how many of the stored unit make one of this.
-        digits: a format of numbers that Python and d3 read alike.
-    """
-
-    name: str
-    scale: float
-    digits: str
+    name: str  # of the unit; "" for a count or a ratio
+    scale: float  # how many of the stored unit make one of this
+    digits: str  # a format of numbers that Python and d3 read alike
 
     def text(self, value: float) -> str:
         """The number with its unit; "–" for none."""

@@ -49,7 +49,6 @@ def figure(chart: spec.Figure, frame: pd.DataFrame, title: str) -> go.Figure:
 
     Args:
         chart: how to draw the frame.
-        frame: what to draw.
         title: the heading. Plotly reads some HTML in it; names from the frame are escaped.
     """
     drawn = _DRAW[type(chart)](chart, frame)

@@ -28,21 +28,14 @@ Part = tuple[str, str, float]  # label, class of time, length
 
 @dataclass(frozen=True)
 class Overview:
-    """How busy a job was over time.
+    """How busy a job was over time."""
 
-    Attributes:
-        classes: (label, class of time) of each row of `activity`.
-        activity: per class, in equal bins over the extent, the mean number of busy lanes.
-        iterations: (label, start, end) as shares of the extent.
-        window: the selected (start, end) as shares of the extent.
-        length: of the extent, in words.
-    """
-
-    classes: Sequence[tuple[str, str]]
+    classes: Sequence[tuple[str, str]]  # (label, class of time) of each row of `activity`
+    # per class, in equal bins over the extent, the mean number of busy lanes
     activity: Sequence[Sequence[float]]
-    iterations: Sequence[tuple[str, float, float]]
-    window: tuple[float, float] | None
-    length: str
+    iterations: Sequence[tuple[str, float, float]]  # (label, start, end) as shares of the extent
+    window: tuple[float, float] | None  # the selected (start, end) as shares of the extent
+    length: str  # of the extent, in words
 
 
 @dataclass(frozen=True)
@@ -66,24 +59,15 @@ class PanelPicture:
 
 @dataclass(frozen=True)
 class Picture:
-    """A static picture of what is shown. Notebooks show it as their output, and keep it when they are saved.
+    """A static picture of what is shown. Notebooks show it as their output, and save it."""
 
-    Attributes:
-        title: what is shown.
-        facts: (label, value) of the header.
-        selected: what is selected, in words.
-        overview: the job over time; None without slices.
-        answers: what the panels say.
-        origin: who drew it.
-        story: what was found, as the first screen has it; None where nothing was judged.
-    """
-
-    title: str
-    facts: Sequence[tuple[str, str]]
-    selected: str
-    overview: Overview | None
-    answers: Sequence[PanelPicture]
-    origin: str
+    title: str  # what is shown
+    facts: Sequence[tuple[str, str]]  # (label, value) of the header
+    selected: str  # what is selected, in words
+    overview: Overview | None  # the job over time; None without slices
+    answers: Sequence[PanelPicture]  # what the panels say
+    origin: str  # who drew it
+    # what was found, as the first screen has it; None where nothing was judged
     story: StoryPicture | None = None
 
     def to_svg(self) -> str:

@@ -23,21 +23,14 @@ _NOUN_WIDTH = 240.0
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of the bar.
+    """A part of the bar."""
 
-    Attributes:
-        share: of the whole, 0 to 1.
-        form: how a saving is known ("simulated", "bound"), or time that stays ("unknown", "hidden", "rest").
-        time_class: the class of the time, as the palette has it.
-        text: class and length in words.
-        number: of the finding that it belongs to, from 1; 0 for none.
-    """
-
-    share: float
+    share: float  # of the whole, 0 to 1
+    # how a saving is known ("simulated", "bound"), or time that stays ("unknown", "hidden", "rest")
     form: str
-    time_class: str
-    text: str
-    number: int = 0
+    time_class: str  # the class of the time, as the palette has it
+    text: str  # class and length in words
+    number: int = 0  # of the finding that it belongs to, from 1; 0 for none
 
 
 @dataclass(frozen=True)
@@ -53,24 +46,16 @@ class FoundPicture:
 
 @dataclass(frozen=True)
 class StoryPicture:
-    """What an explorer's first screen says.
+    """What an explorer's first screen says."""
 
-    Attributes:
-        scope: what all numbers are of.
-        headline: what was found, in a sentence.
-        beside: sentences below it.
-        segments: of the bar, which they fill; none where there is no bar.
-        saved, remains: what stands under the two ends of the bar.
-        findings: those that are listed.
-    """
-
-    scope: str
-    headline: str
-    beside: Sequence[str] = ()
-    segments: Sequence[Segment] = ()
+    scope: str  # what all numbers are of
+    headline: str  # what was found, in a sentence
+    beside: Sequence[str] = ()  # sentences below it
+    segments: Sequence[Segment] = ()  # of the bar, which they fill; none where there is no bar
+    # what stands under the two ends of the bar
     saved: str = ""
     remains: str = ""
-    findings: Sequence[FoundPicture] = ()
+    findings: Sequence[FoundPicture] = ()  # those that are listed
 
 
 def draw_story(drawing: Drawing, y: float, left: float, right: float, story: StoryPicture) -> float:

@@ -17,20 +17,14 @@ _VISIBLE = 1 / 2000  # what is narrower than this share of the drawing is named,
 
 @dataclass(frozen=True)
 class Step:
-    """A bar.
+    """A bar."""
 
-    Attributes:
-        label: what changed.
-        time_class: "" for the whole change.
-        start, end: ns.
-        doubt: why the change may be none; None if it is significant.
-    """
-
-    label: str
-    time_class: str
+    label: str  # what changed
+    time_class: str  # "" for the whole change
+    # ns
     start: int
     end: int
-    doubt: str | None
+    doubt: str | None  # why the change may be none; None if it is significant
 
     @property
     def text(self) -> str:

@@ -23,21 +23,13 @@ _CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.ANNOTATION: 1, EventClass.HOST
 
 @dataclass
 class CallStackNode:
-    """A call, a kernel, or the root of a stack.
+    """A call, a kernel, or the root of a stack."""
 
-    Attributes:
-        parent: `index` of the caller, for a kernel of its launch; the root's id for top calls.
-        depth: -1 for a root, 0 for top calls, one more per caller.
-        height: 0 for a kernel, at least 1 for a call, one more than the highest child.
-        device: GPU for kernels.
-        children: `index` of what it called or launched, by start.
-    """
-
-    parent: int = -1
-    depth: int = -1
-    height: int = -1
-    device: DeviceType = DeviceType.CPU
-    children: list[int] = field(default_factory=list)
+    parent: int = -1  # `index` of the caller, for a kernel of its launch; the root's id for top calls
+    depth: int = -1  # -1 for a root, 0 for top calls, one more per caller
+    height: int = -1  # 0 for a kernel, at least 1 for a call, one more than the highest child
+    device: DeviceType = DeviceType.CPU  # GPU for kernels
+    children: list[int] = field(default_factory=list)  # `index` of what it called or launched, by start
 
 
 class CallForest:

@@ -57,17 +57,9 @@ class PlotFormat(Enum):
 
 @dataclass
 class TimelinePlotSetting:
-    """How events are drawn.
+    """How events are drawn."""
 
-    Attributes:
-        auto_detect: find `event_type` and the three `multi_...` from the events.
-        amplify_short_events: bars are at least `short_events_display_duration` us long, to be seen.
-        use_global_time: dates instead of us since the first event.
-        compress_threads: host events of all threads share rows.
-        task_height: height of a row in pixels.
-    """
-
-    auto_detect: bool = True
+    auto_detect: bool = True  # find `event_type` and the three `multi_...` from the events
     event_type: EventType = EventType.GPUEvents
     multi_ranks: bool = False
     multi_traces: bool = False
@@ -76,12 +68,12 @@ class TimelinePlotSetting:
     x_end_column: str = "calibrated_end_global"
     task_column: str = "task"
     color_column: str = "name"
-    task_height: int = 30
-    amplify_short_events: bool = True
+    task_height: int = 30  # height of a row in pixels
+    amplify_short_events: bool = True  # bars are at least `short_events_display_duration` us long, to be seen
     short_events_display_duration: int = 1000
-    use_global_time: bool = False
+    use_global_time: bool = False  # dates instead of us since the first event
     plot_format: PlotFormat = PlotFormat.Inline
-    compress_threads: bool = True
+    compress_threads: bool = True  # host events of all threads share rows
 
 
 DefaultTimelinePlotSetting = TimelinePlotSetting()

@@ -49,20 +49,13 @@ V1_0_0 = YamlVersion(1, 0, 0)
 
 
 class AttributeSpec(NamedTuple):
-    """One event argument and the column it becomes.
+    """One event argument and the column it becomes."""
 
-    Attributes:
-        name: the column.
-        raw_name: the key in the event's ``args``.
-        value_type: what it holds.
-        default_value: where the event has no such argument.
-        min_supported_version: of the catalogue; two specs that differ only in it are equal.
-    """
-
-    name: str
-    raw_name: str
-    value_type: ValueType
-    default_value: object
+    name: str  # the column
+    raw_name: str  # the key in the event's ``args``
+    value_type: ValueType  # what it holds
+    default_value: object  # where the event has no such argument
+    # of the catalogue; two specs that differ only in it are equal
     min_supported_version: YamlVersion = V1_0_0
 
     def __eq__(self, other: object) -> bool:

@@ -23,21 +23,13 @@ _PAGE = "text/html"
 
 @dataclass(frozen=True)
 class Listing:
-    """What a URL stands for.
+    """What a URL stands for."""
 
-    Attributes:
-        root: what the paths of all files begin with: the folder, or the part of a pattern before its signs.
-        files: those of the folder or pattern, or the file itself.
-        below: those in its folders.
-        failed: folders in it that could not be listed.
-        is_file: the URL is that of the one file.
-    """
-
-    root: str
-    files: list[RemoteFile]
-    below: list[RemoteFile] = field(default_factory=list)
-    failed: Mapping[str, Exception] = field(default_factory=dict)
-    is_file: bool = False
+    root: str  # what the paths of all files begin with: the folder, or the part of a pattern before its signs
+    files: list[RemoteFile]  # those of the folder or pattern, or the file itself
+    below: list[RemoteFile] = field(default_factory=list)  # those in its folders
+    failed: Mapping[str, Exception] = field(default_factory=dict)  # folders in it that could not be listed
+    is_file: bool = False  # the URL is that of the one file
 
     def relative(self, file: RemoteFile) -> str:
         """The path of a file below the root."""

@@ -25,17 +25,11 @@ from hta_widgets.trace.reader.stated import whole_number
 
 @dataclass(frozen=True)
 class Stated:
-    """What a file says of its rank.
+    """What a file says of its rank."""
 
-    Attributes:
-        metadata: the top-level keys of the file.
-        ranks: the ranks in the job that its collectives state.
-        group: the ranks of its largest process group.
-    """
-
-    metadata: Mapping[str, Any]
-    ranks: Sequence[int] = ()
-    group: Sequence[int] = ()
+    metadata: Mapping[str, Any]  # the top-level keys of the file
+    ranks: Sequence[int] = ()  # the ranks in the job that its collectives state
+    group: Sequence[int] = ()  # the ranks of its largest process group
 
     @property
     def world(self) -> int:
@@ -47,27 +41,16 @@ class Stated:
 
 @dataclass(frozen=True)
 class Assigned:
-    """The rank of a file.
+    """The rank of a file."""
 
-    Attributes:
-        rank: its number, unique in the trace.
-        source: "caller", "file", "collectives", "name" or "order".
-        label: how to show it, which differs for duplicates.
-        duplicate: another file states the same rank.
-        shift: what was added to the ranks that the file states: those of the replicas before it.
-        world: how many ranks all replicas have together; 0 where there are none.
-        reason: the evidence as a sentence.
-        file: its name below the folder that was opened.
-    """
-
-    rank: int
-    source: str
-    label: str
-    duplicate: bool = False
-    shift: int = 0
-    world: int = 0
-    reason: str = ""
-    file: str = ""
+    rank: int  # its number, unique in the trace
+    source: str  # "caller", "file", "collectives", "name" or "order"
+    label: str  # how to show it, which differs for duplicates
+    duplicate: bool = False  # another file states the same rank
+    shift: int = 0  # what was added to the ranks that the file states: those of the replicas before it
+    world: int = 0  # how many ranks all replicas have together; 0 where there are none
+    reason: str = ""  # the evidence as a sentence
+    file: str = ""  # its name below the folder that was opened
 
     @property
     def key(self) -> str:

@@ -43,17 +43,11 @@ Key = tuple[Any, str]
 
 @dataclass(frozen=True)
 class Recordings:
-    """How the files of a folder divide.
+    """How the files of a folder divide."""
 
-    Attributes:
-        files: those of each recording, by its name, in order.
-        certain: the files cannot be of one recording; else it is what their names suggest.
-        why: what tells them apart.
-    """
-
-    files: Mapping[str, list[TraceFile]]
-    certain: bool
-    why: str
+    files: Mapping[str, list[TraceFile]]  # those of each recording, by its name, in order
+    certain: bool  # the files cannot be of one recording; else it is what their names suggest
+    why: str  # what tells them apart
 
 
 def find_recordings(files: Sequence[TraceFile]) -> Recordings | None:

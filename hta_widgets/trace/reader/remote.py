@@ -122,17 +122,11 @@ def _look(stopped: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of an fsspec file system. It can be pickled: a worker of a cluster opens it for itself.
+    """A file of an fsspec file system. It can be pickled: a worker of a cluster opens it for itself."""
 
-    Attributes:
-        system: the fsspec file system.
-        key: the path in it; of HTTP the URL, which may hold secrets.
-        stopped: whether nobody waits for the file any more.
-    """
-
-    system: Any
-    key: str
-    stopped: Callable[[], bool] = _never
+    system: Any  # the fsspec file system
+    key: str  # the path in it; of HTTP the URL, which may hold secrets
+    stopped: Callable[[], bool] = _never  # whether nobody waits for the file any more
 
     @property
     def path(self) -> str:

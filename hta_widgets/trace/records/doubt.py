@@ -35,30 +35,22 @@ _LONG = 0.95
 
 @dataclass(frozen=True)
 class DoubtfulStep:
-    """A step of which too much is in doubt, or which has no end.
+    """A step of which too much is in doubt, or which has no end."""
 
-    Attributes:
-        iteration: its number.
-        start_ns, end_ns: by the clock that times the steps.
-        doubt_ns: device time that is missing, or that estimates may be off by.
-        lost, untimed, estimated: launches without work, records left out, and records with estimated times.
-        is_open: it was still open when the recording ended.
-        lacks_first: the work that it begins with is missing: when it began on the device is not known.
-        ends_in_doubt: the device times it, and the next one begins with estimated times.
-        silent_ns: how long nothing is recorded in it though work is queued.
-    """
-
-    iteration: int
+    iteration: int  # its number
+    # by the clock that times the steps
     start_ns: int
     end_ns: int
-    doubt_ns: int
+    doubt_ns: int  # device time that is missing, or that estimates may be off by
+    # launches without work, records left out, and records with estimated times
     lost: int
     untimed: int
     estimated: int
-    is_open: bool
+    is_open: bool  # it was still open when the recording ended
+    # the work that it begins with is missing: when it began on the device is not known
     lacks_first: bool = False
-    ends_in_doubt: bool = False
-    silent_ns: int = 0
+    ends_in_doubt: bool = False  # the device times it, and the next one begins with estimated times
+    silent_ns: int = 0  # how long nothing is recorded in it though work is queued
 
     @property
     def reason(self) -> str:
@@ -100,7 +92,6 @@ def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulS
     the host does, missing work leaves the steps in doubt in which it was launched and would have run.
 
     Args:
-        rank_trace: the rank.
         frame: its iterations, as `iteration_clock.timed` returns them.
     """
     marked, losses = rank_trace.slices.marked, rank_trace.losses

@@ -29,30 +29,22 @@ _SLOW = 0.9
 
 @dataclass(frozen=True)
 class Losses:
-    """What a rank's file lacks.
+    """What a rank's file lacks."""
 
-    Attributes:
-        launches: rows of the calls that device work always follows, one for each id.
-        unanswered: those of them whose work is not recorded; captured: of these, those of stream captures.
-        lost: the unanswered ones that are neither captured nor accounted for by work without an id.
-        took: int64 ns that the work of each lost launch would take.
-        unlinked: device records without an id of their own, which could be the work of any launch.
-        uncalled: rows of device work without a call though its queue had begun with work that has one, and
-            though calls of the same work are recorded elsewhere.
-        unseen: the same of work none of whose calls is recorded: of a kind that the recorder does not see.
-        captures: int64[k, 2], when streams were captured, ns.
-        leading, trailing: how many launches are lost in a row at the start and at the end.
-    """
-
-    launches: Int64
+    launches: Int64  # rows of the calls that device work always follows, one for each id
+    # those of them whose work is not recorded; captured: of these, those of stream captures
     unanswered: Int64
     captured: Int64
-    lost: Int64
-    took: Int64
-    unlinked: int
+    lost: Int64  # the unanswered ones that are neither captured nor accounted for by work without an id
+    took: Int64  # ns that the work of each lost launch would take
+    unlinked: int  # device records without an id of their own, which could be the work of any launch
+    # rows of device work without a call though its queue had begun with work that has one, and though calls
+    # of the same work are recorded elsewhere
     uncalled: Int64
+    # the same of work none of whose calls is recorded: of a kind that the recorder does not see
     unseen: Int64
-    captures: Int64
+    captures: Int64  # int64[k, 2], when streams were captured, ns
+    # how many launches are lost in a row at the start and at the end
     leading: int
     trailing: int
 

@@ -41,24 +41,18 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Marked:
-    """Records of a file whose times cannot be true, in file order.
+    """Records of a file whose times cannot be true, in file order."""
 
-    Attributes:
-        rows: int32 row in the event table.
-        mark: uint8 `Mark`.
-        start, dur: int64 ns as recorded, NULL where there is none.
-        placed: int64 ns when it was launched, else its start as recorded; NULL where neither is known.
-        excluded: bool, it is no slice: nothing like it tells how long it took. The others are estimated.
-        error: int64 ns by which the estimated length may be off.
-    """
-
-    rows: npt.NDArray[np.int32]
-    mark: npt.NDArray[np.uint8]
+    rows: npt.NDArray[np.int32]  # int32 row in the event table
+    mark: npt.NDArray[np.uint8]  # uint8 `Mark`
+    # int64 ns as recorded, NULL where there is none
     start: npt.NDArray[np.int64]
     dur: npt.NDArray[np.int64]
+    # int64 ns when it was launched, else its start as recorded; NULL where neither is known
     placed: npt.NDArray[np.int64]
+    # bool, it is no slice: nothing like it tells how long it took. The others are estimated.
     excluded: npt.NDArray[np.bool_]
-    error: npt.NDArray[np.int64]
+    error: npt.NDArray[np.int64]  # int64 ns by which the estimated length may be off
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -15,7 +15,6 @@ def open_steps(table: EventTable, notes: Int32, untimed: Int32) -> tuple[Marked,
     """Steps without an end: until the next step of their thread, else until the last event of the file.
 
     Args:
-        table: the events.
         notes: annotations that are complete events.
         untimed: rows whose times mean nothing.
     """

@@ -22,7 +22,6 @@ def pass_over(table: EventTable, rows: Int32, start: Int64, unusable: Int64) -> 
     """The records of a file whose times cannot be true, and what is taken for their start and length, ns.
 
     Args:
-        table: the events.
         rows: those that are complete and plausible by themselves, ascending; start: when they begin.
         unusable: complete events that are not.
     """

@@ -33,23 +33,16 @@ _NEGLIGIBLE = 0.001
 
 @dataclass(frozen=True)
 class _Queued:
-    """Timed records in order of their queues, and what follows each. Arrays are aligned.
+    """Timed records in order of their queues, and what follows each. Arrays are aligned."""
 
-    Attributes:
-        at: position in the work; start, end: ns.
-        follow: place of the first record of the next run; a run is one record, or those of one graph replay.
-        has: there is a next run on the queue.
-        over: ns that it reaches into the next run, -1 without one.
-        queue: the number of the queue.
-    """
-
-    at: Int64
+    at: Int64  # position in the work; start, end: ns
     start: Int64
     end: Int64
+    # place of the first record of the next run; a run is one record, or those of one graph replay
     follow: Int64
-    has: Bool
-    over: Int64
-    queue: Int64
+    has: Bool  # there is a next run on the queue
+    over: Int64  # ns that it reaches into the next run, -1 without one
+    queue: Int64  # the number of the queue
 
 
 def mark_impossible_ends(work: Work) -> None:

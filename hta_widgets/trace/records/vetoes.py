@@ -35,26 +35,17 @@ _FAR = 10
 
 @dataclass(frozen=True)
 class Veto:
-    """Claims that a stretch of a recording does not support.
+    """Claims that a stretch of a recording does not support."""
 
-    Attributes:
-        claims: the classes of claims.
-        rank: the rank whose records are at fault.
-        start_ns, end_ns: the stretch, in ns on the job's axis.
-        iteration: the step that it is; None for any other stretch.
-        kind: the check of `Trace.health` that lists the records.
-        reason: what is wrong, as a sentence without a full stop.
-        remedy: what to do, with the recorder's own option.
-    """
-
-    claims: tuple[Claim, ...]
-    rank: int
+    claims: tuple[Claim, ...]  # the classes of claims
+    rank: int  # the rank whose records are at fault
+    # the stretch, in ns on the job's axis
     start_ns: int
     end_ns: int
-    iteration: int | None
-    kind: str
-    reason: str
-    remedy: str
+    iteration: int | None  # the step that it is; None for any other stretch
+    kind: str  # the check of `Trace.health` that lists the records
+    reason: str  # what is wrong, as a sentence without a full stop
+    remedy: str  # what to do, with the recorder's own option
 
     def touches(self, start_ns: int, end_ns: int) -> bool:
         """Whether the stretch and this time overlap."""

@@ -151,7 +151,6 @@ def work_of(table: EventTable, kind: Codes, rows: npt.NDArray[np.int32], untimed
     """The device records of a file; None without any.
 
     Args:
-        table: the events.
         kind: what each is: `DEVICE`, `CALL`, `NOTE` or something else.
         rows: the device records, ascending.
         untimed: events whose times mean nothing.

@@ -15,35 +15,26 @@ MATRIX = ("gemm", "convolution", "attention")
 
 @dataclass(frozen=True)
 class KernelClass:
-    """What a kernel's name says; None where it says nothing.
+    """What a kernel's name says; None where it says nothing."""
 
-    Attributes:
-        library: who wrote the kernel, such as "cuBLAS"; NCCL stands for RCCL, too, whose names are the same.
-        operation: "gemm", "gemv", "convolution", "attention", "softmax", "normalization", "elementwise",
-            "reduction", "copy", "fill", "layout", "indexing", "embedding", "optimizer", "sort", "scan" or
-            "collective".
-        unit: what multiplies in a gemm, gemv, convolution or attention.
-        tile: the part of the result that a block computes at once, as "MxN" or "MxNxK".
-        layout: of a gemm whether A and B are transposed ("nn", "nt", "tn", "tt"), of a convolution the order
-            of the input ("nhwc", "nchw").
-        split_k: whether several blocks share a sum, which is then added up.
-        alignment: elements that are loaded at once; 1 is the slow path of odd sizes.
-        stages: how many tiles are on their way at once.
-        epilogue: what the kernel can apply to the result, such as "bias+relu". Libraries also run such a
-            kernel without using that.
-        operand: the type of what it multiplies: "fp64", "fp32", "tf32" (fp32 tensors, rounded), "fp16",
-            "bf16", "fp8", "int8", "fp4" or "int4".
-    """
-
+    # who wrote the kernel, such as "cuBLAS"; NCCL stands for RCCL, too, whose names are the same
     library: str | None = None
+    # "gemm", "gemv", "convolution", "attention", "softmax", "normalization", "elementwise", "reduction",
+    # "copy", "fill", "layout", "indexing", "embedding", "optimizer", "sort", "scan" or "collective"
     operation: str | None = None
-    unit: Unit | None = None
-    tile: str | None = None
+    unit: Unit | None = None  # what multiplies in a gemm, gemv, convolution or attention
+    tile: str | None = None  # the part of the result that a block computes at once, as "MxN" or "MxNxK"
+    # of a gemm whether A and B are transposed ("nn", "nt", "tn", "tt"), of a convolution the order of the
+    # input ("nhwc", "nchw")
     layout: str | None = None
-    split_k: bool | None = None
-    alignment: int | None = None
-    stages: int | None = None
+    split_k: bool | None = None  # whether several blocks share a sum, which is then added up
+    alignment: int | None = None  # elements that are loaded at once; 1 is the slow path of odd sizes
+    stages: int | None = None  # how many tiles are on their way at once
+    # what the kernel can apply to the result, such as "bias+relu". Libraries also run such a kernel without
+    # using that.
     epilogue: str | None = None
+    # the type of what it multiplies: "fp64", "fp32", "tf32" (fp32 tensors, rounded), "fp16", "bf16", "fp8",
+    # "int8", "fp4" or "int4"
     operand: str | None = None
 
 

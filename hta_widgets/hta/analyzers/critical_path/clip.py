@@ -16,17 +16,13 @@ from hta_widgets.trace.waits import CONTEXT_SYNC, EVENT_SYNC, STREAM_WAIT, named
 
 @dataclass(frozen=True)
 class Clip:
-    """Rows of one rank within a window.
-
-    Attributes:
-        host: rows of host threads; device: device work launched by them; sync: ``cuda_sync`` rows.
-        call: host call of each row of the rank: the launch of device work, the call of a sync row; -1: none.
-    """
+    """Rows of one rank within a window."""
 
     rank_trace: RankTrace
-    host: Int64
+    host: Int64  # rows of host threads; device: device work launched by them; sync: ``cuda_sync`` rows
     device: Int64
     sync: Int64
+    # host call of each row of the rank: the launch of device work, the call of a sync row; -1: none
     call: Int64
 
     @property

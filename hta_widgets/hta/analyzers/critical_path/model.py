@@ -40,18 +40,13 @@ OPERATOR_KERNEL, DEPENDENCY, LAUNCH_DELAY, KERNEL_KERNEL, SYNC = range(len(TYPES
 
 @dataclass
 class CPNode:
-    """The start or the end of an event.
+    """The start or the end of an event."""
 
-    Attributes:
-        idx: node number; ev_idx: event id; ts: us since the job's start.
-        is_blocking: the event is a call that waits for the device.
-    """
-
-    idx: int = -1
+    idx: int = -1  # node number; ev_idx: event id; ts: us since the job's start
     ev_idx: int = -1
     ts: float = 0
     is_start: bool = False
-    is_blocking: bool = False
+    is_blocking: bool = False  # the event is a call that waits for the device
 
 
 @dataclass(frozen=True)
