@@ -28,6 +28,7 @@ from tests.verdicts.planted import (
     test_pipelines,
     test_queue_full,
     test_serving,
+    test_serving_host,
     test_shared_device,
     test_turns,
 )
@@ -130,6 +131,8 @@ MADE: dict[str, Build] = {
     "kv_transfer": lambda folder: test_serving.transferring(
         "multi_layer_kv_transfer_kernel", "cache.py(3): save"
     ).open(folder),
+    "absent_requests": lambda folder: test_serving_host.comes_and_goes(asleep=True).open(folder),
+    "eager_steps": lambda folder: test_serving_host.launching(20 * US).open(folder),
     "padding": lambda folder: _serves(
         Server(engine="atom", schedule_ns=0, read_ns=0), Batch(decodes=100, kv=5000)
     ).open(folder),

@@ -40,6 +40,7 @@ from hta_widgets.analysis.findings import (
     queue_rules,
     recomputation_rule,
     region_rules,
+    serving_host,
     serving_rules,
     serving_work,
     shape_rules,
@@ -59,6 +60,7 @@ from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    *serving_host.RULES,
     *serving_rules.RULES,
     *serving_work.RULES,
     shared_device.RULE,

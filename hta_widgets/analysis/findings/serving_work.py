@@ -11,7 +11,9 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
-from hta_widgets.analysis.findings.serving_rules import is_serving, leading_phase, of_ranks, steps_in_words
+from hta_widgets.analysis.findings.serving_advice import option
+from hta_widgets.analysis.findings.serving_ranks import is_serving, of_ranks, steps_in_words
+from hta_widgets.analysis.findings.serving_rules import leading_phase
 from hta_widgets.analysis.serving.padding import computed_requests
 from hta_widgets.analysis.serving.parts import part_of_kernel
 from hta_widgets.analysis.serving.roles import Roles, roles_of
@@ -119,8 +121,8 @@ def padding(inputs: Inputs) -> Finding | None:
             real=Claim("real_requests", found[worst].real, "count", ranks=(worst,)),
             lost=inputs.time_lost("padding", share, cost, ranks),
         ),
-        "Capture graphs of sizes near this batch (vLLM cudagraph_capture_sizes, SGLang --cuda-graph-bs), or "
-        "limit the batch to a size that is captured.",
+        f"Capture graphs of sizes near this batch{option(inputs, 'sizes of graphs')}, or limit the batch to "
+        "a size that is captured.",
         "serving_steps",
         Evidence(event_rank=worst, span=found[worst].span),
         severity="note" if severity_of(share) else None,
@@ -156,8 +158,8 @@ def uneven_experts(inputs: Inputs) -> Finding | None:
                 "rank_with_most_experts", (heaviest,), "ranks", ranks=tuple(ranks), shown=str(heaviest)
             ),
         ),
-        "Balance the experts among the ranks, with copies of those that are chosen most (vLLM --enable-eplb, "
-        "SGLang --enable-eplb with --ep-num-redundant-experts).",
+        "Balance the experts among the ranks, with copies of those that are chosen most"
+        f"{option(inputs, 'experts')}.",
         "roles",
         Evidence(rank=heaviest),
         severity="note" if severity_of(share) else None,
