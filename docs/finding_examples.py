@@ -15,6 +15,7 @@ from tests.claims import test_communication, test_planted_kernels
 from tests.verdicts.planted import (
     late_ranks,
     test_bimodal_steps,
+    test_dense_gradients,
     test_fsdp,
     test_growing_steps,
     test_host_alone,
@@ -150,6 +151,15 @@ MADE: dict[str, Build] = {
     "growing_tensor": _host(test_host_alone.answers),
     "host_compiling": _host(test_host_alone.compiles),
     "host_conversions": _host(lambda program, _: test_host_work.copy(program, 2 * MS, "bfloat16", "float")),
+    "host_recomputation": _host(
+        lambda program, _: test_host_work.checkpointed(program, test_host_work.LAYER)
+    ),
+    "host_doubles": _host(
+        lambda program, _: program.operator("aten::mul", 4 * MS, **test_host_work.DOUBLES)
+    ),
+    "host_dense_gradients": _host(
+        lambda program, _: test_dense_gradients.step(program, False, optimizer=test_dense_gradients.SINGLE)
+    ),
     "gradient_checks": _host(lambda program, _: test_host_work.backward(program, *test_host_work.CHECKS)),
     "host_elsewhere": _host(lambda program, _: test_host_work.elsewhere(program, 3 * MS, 3 * MS)),
     "host_loading": _host(lambda program, _: program.load(6 * MS)),
@@ -178,6 +188,8 @@ MADE: dict[str, Build] = {
     "tiny_products": _kernels("tiny"),
     "pointwise_chains": _kernels("chains"),
     "recomputation": _kernels("recomputation"),
+    "dense_gradients": _kernels("dense gradients"),
+    "fp64_units": _kernels("fp64"),
     "slow_steps": _one_rank("a slow step"),
     "bimodal_steps": lambda folder: test_bimodal_steps.steps(
         30, 2, 31, 30, 2, 29, 30, 30, 2, 31, 30, 2
