@@ -112,6 +112,7 @@ class Rule:
         leads: the answer in one sentence begins with what it finds.
         beside: what it finds stands beside the headline, and says more than the verdict.
         of_some_steps: what is mostly lost in its steps, and less than they lose, is no cause of its own.
+        no_reason: what is lost is known, and not why.
         unjudged: it is about what of the recording is not judged.
     """
 
@@ -136,6 +137,7 @@ class Rule:
     leads: bool = False
     beside: bool = False
     of_some_steps: bool = False
+    no_reason: bool = False
     unjudged: bool = False
 
     @property
