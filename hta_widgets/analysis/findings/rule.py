@@ -110,6 +110,7 @@ class Rule:
     beside: bool = False  # what it finds stands beside the headline, and says more than the verdict
     # what is mostly lost in its steps, and less than they lose, is no cause of its own
     of_some_steps: bool = False
+    no_reason: bool = False  # what is lost is known, and not why
     unjudged: bool = False  # it is about what of the recording is not judged
 
     @property

@@ -92,7 +92,7 @@ def serving_work(inputs: Inputs) -> Finding | None:
         "roles",
         Evidence(event_rank=rank),
         severity="verdict",
-        headline=f"most of it is {most}" if shown.max() >= _MOST_PCT else f"{most} take most of it",
+        headline=f"{'mostly' if shown.max() >= _MOST_PCT else 'above all'} {most}",
     )
 
 

@@ -41,9 +41,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         )
     if inputs.steps["usual_ns"].isna().all():
         raise MissingDataError(
-            "fourth complete step of a kind",
+            f"usual step time (needs {LEAST_STEPS} complete steps)",
             "Record more steps: torch.profiler.schedule(..., active=10).",
-            f"what is usual takes {LEAST_STEPS} steps to know",
         )
     steps = inputs.judged_rows
     steps = steps[~steps["partial"] & ~steps["start_up"]]

@@ -468,7 +468,7 @@ def test_the_batch_of_a_recorded_graph_is_that_of_its_capture(name: str) -> None
         (
             "vllm_decode_full",
             "experts 72.7 % and matrix products 11.5 %. Then attention 6.76 %",
-            "most of it is experts",
+            "mostly experts",
         ),
         ("sglang_decode", "matrix products 59.6 % and attention 22.0 %", ""),
     ],
