@@ -35,7 +35,7 @@ _MOST_TESTS = 5  # files of tests for a slip
 def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fault]:
     """So many slips, from each package as its lines are many, each with the tests that run its line.
 
-    Where none is known to, as of kernels and the front end, with the tests nearest to its file.
+    Then those nearest to its file, if it is not known what lines they run, as of kernels and the front end.
     """
     drawn = random.Random(seed)
     nearest = _Nearest(root)
@@ -53,8 +53,12 @@ def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fa
             old, new = _unique(read(name), *slip) if slip else ("", "")
             if slip and old:
                 line = read(name).count("\n", 0, slip[0]) + 1
-                tests = tuple(lines_run.tests(name, line)) or nearest.to(name)
-                found.setdefault(f"{name}:{line}", Fault("random", f"{name}:{line}", name, old, new, tests))
+                tests = lines_run.tests(name, line)
+                unknown = [file for file in nearest.to(name) if not tests or not lines_run.knows(file)]
+                tests = [*tests, *unknown[: 2 if tests else _MOST_TESTS]]
+                found.setdefault(
+                    f"{name}:{line}", Fault("random", f"{name}:{line}", name, old, new, tuple(tests))
+                )
     slips = list(found.values())
     drawn.shuffle(slips)  # what is judged so far is drawn from everywhere
     return slips
