@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets import Scope, Trace, TraceAnalysis, TraceExplorer, analysis, edits
+from hta_widgets import MemorySnapshot, Scope, Trace, TraceAnalysis, TraceExplorer, analysis, edits, examples
+from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.analysis.compare.run_story import run_story
 from hta_widgets.analysis.inspect.window import WINDOW_BY
 from hta_widgets.analysis.registry import ANALYSES, TABLES
 from hta_widgets.charts.marks import marks
@@ -39,6 +41,8 @@ from hta_widgets.timeline import (
 )
 from hta_widgets.version import __version__
 from tests.answers.columns import Column, columns_of
+from tests.memory_snapshot.allocator import MB, Allocator, write
+from tests.memory_snapshot.test_snapshot import run as allocate
 from tests.report.reading import content
 from tests.support import ROOT, SHARED_TRACES
 
@@ -282,6 +286,50 @@ def _report(trace: Trace, _: Path) -> Asked:
         yield f"{view.strip()} {numbers[view]}".removesuffix(" 1"), lambda part=part: part
 
 
+# each recording beside what it is compared with
+_BESIDE = {
+    "gpt2_baseline": "gpt2_ddp", "h100_gpt2_fp32": "h100_gpt2_tf32",
+    "gpt2_fsdp_full_shard": "gpt2_fsdp_shard_grad_op",
+}  # fmt: skip
+
+
+def _comparisons(trace: Trace, path: Path) -> Asked:
+    other = examples.path(_BESIDE[path.name])
+    runs = {"base": trace, "other": Trace.open(other, cache=False)}
+    for name, entry in COMPARISONS.items():
+        yield name, partial(entry.function, runs)
+        yield f"{name} in words", lambda entry=entry: {"sentence": entry.sentence(entry.function(runs))}
+        for option in entry.options:
+            for choice in option.choices:
+                if choice != option.default:
+                    yield (
+                        f"{name} {option.name}={choice}",
+                        partial(entry.function, runs, **{option.name: choice}),
+                    )
+    falls, lines = (partial(COMPARISONS[name].function, runs) for name in ("step_waterfall", "diff"))
+    yield "story", lambda: run_story(runs, None, falls(), lines()).as_dict()
+    for options in (("--format", "json"), ("--by", "op", "--top", "5", "--fail-on", "step_time>+3%")):
+        yield (
+            f"diff {' '.join(options)}",
+            partial(_printed, ["diff", str(path), str(other), *options, "-q"], path),
+        )
+
+
+def _snapshots(_: Trace, __: Path) -> Asked:
+    """Memory snapshots of an allocator that is simulated."""
+    for number in (0, 1):
+        with TemporaryDirectory() as folder:
+            allocator = Allocator(800 * MB, expandable=bool(number))
+            allocate(allocator, number)
+            snapshot = MemorySnapshot.open(write(Path(folder, "s.pickle"), allocator))
+        for name in ("summary", "timeline", "fragmentation", "blockers", "out_of_memory"):
+            yield f"{name} of {number}", getattr(snapshot, name)
+        for by in ("line", "module", "stack", "annotation"):
+            yield f"peak of {number} by {by}", partial(snapshot.peak, by=by)
+            yield f"owners of {number} by {by}", partial(snapshot.owners, by=by)
+        yield f"sentence of {number}", lambda snapshot=snapshot: {"sentence": snapshot.sentence()}
+
+
 AREAS: dict[str, Callable[[Trace, Path], Asked]] = {
     "trace": _trace,
     "analyses": _analyses,
@@ -293,4 +341,6 @@ AREAS: dict[str, Callable[[Trace, Path], Asked]] = {
     "commands": _commands,
     "hta": _hta,
     "report": _report,
+    "comparisons": _comparisons,
+    "snapshots": _snapshots,
 }

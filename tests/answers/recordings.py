@@ -9,11 +9,13 @@ from tests.support import SHARED_TRACES
 
 RECORDINGS: dict[str, tuple[str, ...]] = {
     "ddp_4ranks": ("trace", "analyses", "options", "timeline", "hta", "report"),
-    "gpt2_fsdp_full_shard": ("trace", "analyses", "options", "pictures", "further", "inspect"),
+    "gpt2_fsdp_full_shard": ("trace", "analyses", "options", "pictures", "further", "inspect", "comparisons"),
     "continuous_batching": ("trace", "analyses", "options", "inspect", "commands", "report"),
     "inference_cuda_graphs": ("trace", "analyses", "further", "timeline"),
     "single_gpu_dataloader_stall": ("trace", "analyses", "commands", "hta"),
-    "h100_gpt2": ("analyses", "options", "inspect"),
+    "h100_gpt2": ("analyses", "options", "inspect", "snapshots"),
+    "gpt2_baseline": ("comparisons",),
+    "h100_gpt2_fp32": ("comparisons",),
     "h100_resnet50_pageable": ("analyses", "pictures"),
     "h100_decode_cuda_graphs": ("analyses",),
     # beside the checkout
