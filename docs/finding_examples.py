@@ -30,6 +30,7 @@ from tests.verdicts.planted import (
     test_queue_full,
     test_serving,
     test_serving_host,
+    test_serving_work,
     test_shared_device,
     test_turns,
 )
@@ -133,7 +134,12 @@ MADE: dict[str, Build] = {
         "multi_layer_kv_transfer_kernel", "cache.py(3): save"
     ).open(folder),
     "absent_requests": lambda folder: test_serving_host.comes_and_goes(asleep=True).open(folder),
+    "compiles_while_serving": lambda folder: test_serving_host.compiling((5, 8)).open(folder),
     "eager_steps": lambda folder: test_serving_host.launching(20 * US).open(folder),
+    "adapters": lambda folder: test_serving_work.with_tail("_lora_shrink_kernel").open(folder),
+    "sampling_work": lambda folder: test_serving_work.with_tail(test_serving_work.SAMPLER).open(folder),
+    "unaccepted_drafts": lambda folder: test_serving_work.drafting(accepted=20).open(folder),
+    "one_batch_in_flight": lambda folder: test_serving_work.pipeline(folder, (1, 2)),
     "padding": lambda folder: _serves(
         Server(engine="atom", schedule_ns=0, read_ns=0), Batch(decodes=100, kv=5000)
     ).open(folder),

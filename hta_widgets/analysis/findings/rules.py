@@ -43,6 +43,7 @@ from hta_widgets.analysis.findings import (
     recomputation_rule,
     region_rules,
     serving_host,
+    serving_pipeline,
     serving_rules,
     serving_work,
     shape_rules,
@@ -63,6 +64,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
     *serving_host.RULES,
+    serving_pipeline.RULE,
     *serving_rules.RULES,
     *serving_work.RULES,
     shared_device.RULE,
@@ -114,6 +116,11 @@ BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP, NO_DEVICE, DI
 def leading(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows of `overview` with which the answer in one sentence begins."""
     return frame["topic"].isin([rule.topic for rule in RULES if rule.leads])
+
+
+def is_beside(topic: str) -> bool:
+    """Whether a row of `overview` stands before the headline, or beside it."""
+    return topic in BY_TOPIC and (BY_TOPIC[topic].leads or BY_TOPIC[topic].beside)
 
 
 def beside(frame: pd.DataFrame) -> pd.Series[bool]:

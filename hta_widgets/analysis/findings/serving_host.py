@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.findings.serving_advice import option
 from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks
 from hta_widgets.analysis.idle.pauses import collecting
@@ -22,7 +22,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.serving.bubbles import absent_between, bubbles_of, idle_between, pauses_in_steps
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import forward_passes, launched_by_step, steps_of
-from hta_widgets.formatting import brief, percent
+from hta_widgets.formatting import brief, duration, percent
 
 _MOST: Final = 0.5
 _FEW: Final = 2
@@ -30,6 +30,8 @@ _FEW: Final = 2
 _SOME: Final = 0.1
 # A step of fewer kernels is no forward pass of a model.
 _LEAST_KERNELS: Final = 50
+# A worker that waits for its engine, which a change of the worker does not shorten.
+_MESSAGE: Final = re.compile(r"broadcast|recv|shm_|zmq|rpc|pickle|\bget\b|dequeue|acquire")
 # What a part of an engine's loop is advised, by a word in its name; {} stands for an option about it.
 _REMEDIES: Final = (
     (r"grammar|bitmask|structured", "",
@@ -48,7 +50,7 @@ _REMEDIES: Final = (
      "Sample on the device, without penalties and logits processors of Python if they can be spared."),
     (r"\bitem\b|_local_scalar_dense|\bcpu\b|tolist|[sS]ynchronize|numpy", "ahead",
      "Read tokens back later or not at all: copy them asynchronously, and launch the next step first{}."),
-    (r"broadcast|recv|shm_|zmq|rpc|pickle|\bget\b|dequeue|acquire", "ahead",
+    (_MESSAGE.pattern, "ahead",
      "The workers wait for the engine's message: shorten what it sends and computes before it, or send the "
      "next step ahead{}."),
 )  # fmt: skip
@@ -91,7 +93,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         change=Change(
             say("without {places} then", places=says(shown)),
             lambda _: [edits.without(edits.exactly(name)) for name in names],
-        ) if places else None,
+        ) if any(not _MESSAGE.search(name) for name in names) else None,
         saves_at_most="scheduled ahead, each step begins when the one before it ends",
         lost=lost,
         share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
@@ -112,8 +114,8 @@ def eager_steps(inputs: Inputs) -> Finding | None:
     worst = max(ranks, key=lambda rank: (found[rank].idle.length, -rank))
     eager = found[worst]
     text = say(
-        "{steps} steps that decode launch their kernels one by one, {kernels} each. The device waits for "
-        "these launches {lost}.",
+        "Steps that decode launch their kernels one by one, and the device waits for them {lost}. There are "
+        "{steps} such steps, of {kernels} kernels each.",
         steps=Claim("eager_steps", eager.steps, "count", ranks=(worst,)),
         kernels=Claim("eager_kernels", eager.kernels, "count", ranks=(worst,)),
         lost=inputs.time_lost("eager_idle", share, cost, ranks),
@@ -167,6 +169,39 @@ def absent_requests(inputs: Inputs) -> Finding | None:
         headline=f"The server has no requests for {percent(share)} of the time",
         lost=inputs.when(ranks, lambda rank: found[rank]),
     )
+
+
+def compiles_while_serving(inputs: Inputs) -> Finding | None:
+    """Steps after others in which the host compiles or loads code: requests wait for it."""
+    found = {rank: each for rank, each in of_ranks(inputs, _compiling).items() if each.steps}
+    if not found:
+        return None
+    rank = max(found, key=lambda rank: (found[rank].idle.length, -rank))
+    most = found[rank]
+    lost = most.idle.length
+    return Finding(
+        lost,
+        100.0 * lost / (inputs.judged_ns[rank] + lost),
+        say(
+            "Requests wait while the server compiles or loads code. That takes {time} in all, in {steps} of "
+            "its later steps. What else is said here leaves them out.",
+            time=Claim("compiling_while_serving", lost, "ns", ranks=(rank,)),
+            steps=Claim("later_steps_that_compile", most.steps, "count", ranks=(rank,)),
+        ),
+        "Warm up with the shapes that requests have before they come, mark sizes that change as dynamic, and "
+        "keep compiled code in a cache on disk.",
+        "serving_steps",
+        Evidence(event_rank=rank, span=most.idle.longest),
+        severity="warning",
+        headline=f"Requests wait {duration(lost)} for compiling",
+    )
+
+
+class _Compiling(NamedTuple):
+    """How many later steps compile, and when the device waits for that."""
+
+    steps: int
+    idle: Intervals
 
 
 class _Eager(NamedTuple):
@@ -232,6 +267,17 @@ def _around_forward(inputs: Inputs, rank: int) -> set[str]:
 def absent(inputs: Inputs, rank: int) -> Intervals:
     """When the server has no requests."""
     return absent_between(inputs.trace.rank(rank)) & inputs.judged_time(rank)
+
+
+def _compiling(inputs: Inputs, rank: int) -> _Compiling:
+    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked)
+    left_out = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
+    later = left_out & (~left_out).cummax()
+    if not later.any():
+        return _Compiling(0, Intervals.union([], []))
+    begin = steps["host_start_ns"][later].to_numpy(np.int64)
+    when = Intervals.union(begin, begin + steps["host_ns"][later].to_numpy(np.int64))
+    return _Compiling(int(later.sum()), inputs.start_up[rank].idle & when)
 
 
 def _eager(inputs: Inputs, rank: int) -> _Eager | None:
@@ -317,6 +363,15 @@ RULES = (
         role="aside",
         applies=is_serving,
         wrong_if="A scheduler holds requests back, or they wait in another process.",
+    ),
+    Rule(
+        topic="compiles_while_serving",
+        question="whether requests wait for compiling",
+        title="Compiling while requests wait",
+        judge=compiles_while_serving,
+        role="aside",
+        applies=never,
+        wrong_if="These are requests of a warm-up.",
     ),
     Rule(
         topic="bubble_between_steps",

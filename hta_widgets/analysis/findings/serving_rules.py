@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.serving_host import named, waiting, waiting_o
 from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
 from hta_widgets.analysis.serving.phases import METRICS, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
-from hta_widgets.analysis.serving.table import steps_of
+from hta_widgets.analysis.serving.table import UNTIL_NEXT, steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
 
@@ -171,7 +171,7 @@ class _Behind(NamedTuple):
 
 
 def _rate(inputs: Inputs, rank: int) -> _Rate | None:
-    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
+    steps = timed_steps(inputs, rank)
     phases = phases_of(steps)
     phase = leading_phase(inputs, rank)
     if phase is None:
@@ -190,9 +190,16 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
     )
 
 
-def _leading(inputs: Inputs, rank: int) -> str | None:
+def timed_steps(inputs: Inputs, rank: int) -> pd.DataFrame:
+    """The steps that show how long one takes: none in which the server starts up, nor the wait for these."""
     steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
-    phases = phases_of(steps)
+    starting = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
+    steps.loc[starting.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
+    return steps[~starting]
+
+
+def _leading(inputs: Inputs, rank: int) -> str | None:
+    phases = phases_of(timed_steps(inputs, rank))
     phases = phases[phases["period_ns"].notna()]
     if phases.empty:
         return None

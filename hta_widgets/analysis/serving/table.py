@@ -32,8 +32,10 @@ _TWICE = 2
 
 _LABELLED = ("phase", "batch_size", "tokens", "padded", "prompts", "prompt_tokens", "kv_tokens",
              "decode_kv_tokens")  # fmt: skip
-_UNTIL_NEXT = ["next_ns", "period_ns", "other_ns", "bubble_ns"]
-_LASTS = ["device_ns", "busy_ns", *_UNTIL_NEXT]
+UNTIL_NEXT = ["next_ns", "period_ns", "other_ns", "bubble_ns"]
+"""What is not known of a step where it is not known when the next one would have followed."""
+
+_LASTS = ["device_ns", "busy_ns", *UNTIL_NEXT]
 
 
 def is_server(rank_trace: RankTrace) -> bool:
@@ -74,7 +76,7 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     table["absent_ns"] = table["bubble_ns"].where(absent, 0)
     table["resumes_ns"] = table["next_ns"].where(absent)
     table["turn_ns"] = _turns(table).where(~absent)
-    table.loc[absent, _UNTIL_NEXT] = pd.NA  # when it would have followed is not known
+    table.loc[absent, UNTIL_NEXT] = pd.NA  # when it would have followed is not known
     table["emitted"] = _emitted(table)
     table["state"] = pd.array(_states(table), dtype="str")
     return table

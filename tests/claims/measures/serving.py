@@ -170,7 +170,8 @@ def between(rank: PlainRank) -> list[Window]:
         if one not in resting(rank):
             late += nothing_in(rank, (one.end, after.start))
     collected = union(each.window for each in rank.events if each.name == "Python GC")
-    return subtract(union(late), collected)
+    found = subtract(union(late), collected)
+    return [part for window in rank.windows for part in overlap(found, window)]
 
 
 def is_late(rank: PlainRank, gap: Window) -> bool:
@@ -178,6 +179,102 @@ def is_late(rank: PlainRank, gap: Window) -> bool:
     following = min((work for work in rank.work if work.start >= gap[1]), key=lambda work: work.start)
     call = rank.launch(following)
     return call is not None and call.end > gap[0]
+
+
+@time_of("added_work", rel=0.02)
+def added_work(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Kernels of a part beside the model's own, in judged steps."""
+    work = [each for step in judged_steps(rank) for each in work_of(rank, step)]
+    return sum(each.dur for each in work if part_of(each) == about["part"])
+
+
+class Turn(NamedTuple):
+    """A turn in which drafts are verified: its step, its time, and that without drafting; its tokens."""
+
+    step: Step
+    time: int
+    without: int
+    tokens: int
+
+
+def turns(rank: PlainRank) -> list[Turn]:
+    """Those whose accepted tokens show."""
+    every, new = [step for step in steps(rank) if step.phase != "draft"], emitted(rank)
+    found = []
+    for one, after in pairwise(every):
+        if one in new and one not in resting(rank):
+            window = (one.start, after.start)
+            inside = [step for step in steps(rank) if window[0] < step.start < window[1]]
+            ends = [step.end for step in (one, *inside)]
+            starts = [*(step.start for step in inside), after.start]
+            idle = sum(length(nothing_in(rank, gap)) for gap in zip(ends, starts, strict=True))
+            found.append(Turn(one, window[1] - window[0], one.end - one.start + idle, new[one]))
+    return found
+
+
+@check("tokens_per_turn")
+def tokens_per_turn(job: Job, stated: Stated) -> str:
+    """What a request gets in a turn."""
+    found = turns(the_rank(job, stated))
+    return close(
+        stated, sum(each.tokens for each in found) / sum(each.step.requests for each in found), 0.01, 0.01
+    )
+
+
+@check("drafting")
+def drafting(job: Job, stated: Stated) -> str:
+    """What is neither verifying nor waiting."""
+    found = turns(the_rank(job, stated))
+    whole = sum(each.time for each in found)
+    return close(stated, 100.0 * (whole - sum(each.without for each in found)) / whole, 0.02, 0.2)
+
+
+@check("token_with_drafts")
+def token_with_drafts(job: Job, stated: Stated) -> str:
+    """The time of all turns by the tokens of a request."""
+    found = turns(the_rank(job, stated))
+    each = sum(turn.tokens for turn in found) / sum(turn.step.requests for turn in found)
+    return close(stated, sum(turn.time for turn in found) / len(found) / each, 0.02, 1_000.0)
+
+
+@check("token_without_drafts")
+def token_without_drafts(job: Job, stated: Stated) -> str:
+    """A token per turn, which then is so much shorter."""
+    found = turns(the_rank(job, stated))
+    return close(stated, sum(turn.without for turn in found) / len(found), 0.02, 1_000.0)
+
+
+def computing(rank: PlainRank) -> list[Window]:
+    """When kernels run that are no communication, in the judged time."""
+    word = re.compile("nccl|all_?reduce|sendrecv", re.IGNORECASE)
+    work = [each for each in rank.work if each.category == "kernel" and not word.search(each.name)]
+    return union(
+        part for window in rank.windows for part in overlap(union(each.window for each in work), window)
+    )
+
+
+@check("stages_in_turn")
+def stages_in_turn(job: Job, stated: Stated) -> str:
+    """How long each rank waits while any other computes."""
+    own = {rank.number: computing(rank) for rank in job.of(stated.ranks)}
+    anywhere = union(window for windows in own.values() for window in windows)
+    ranks = job.of(stated.ranks)
+    waits = [rank.within(subtract(anywhere, own[rank.number])) for rank in ranks]
+    if stated.unit == "%":
+        return close(stated, 100.0 * sum(waits) / sum(rank.judged_ns for rank in ranks), 0.02, 0.2)
+    steps_ = sum(len(rank.judged_steps) for rank in ranks)
+    return close(stated, sum(waits) / (steps_ if stated.unit == "ns/step" else len(ranks)), 0.02, 2_000.0)
+
+
+@check("stages_of_server")
+def stages_of_server(job: Job, stated: Stated) -> str:
+    """Ranks that compute at different times."""
+    stages: list[list[Window]] = []
+    for rank in job.of(stated.ranks):
+        own = computing(rank)
+        if not any(2 * sum(length(overlap(each, part)) for part in own) >= length(own) for each in stages):
+            stages.append(own)
+    return close(stated, len(stages), 0.0)
 
 
 @time_of("absent_requests")
@@ -256,11 +353,40 @@ def timed(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Step, int]]:
         every = [step for step in every if step.phase != "draft"]
     if not about["follows"]:
         return [(step, step.end - step.start) for step in every if step.phase == about["phase"]]
-    alone = resting(rank)
+    alone = list(resting(rank))
+    alone += [one for one, after in pairwise(every) if left_out(rank, after)]
+    every = [step for step in every if not left_out(rank, step)]
     periods = [(one, 0 if one in alone else after.start - one.start) for one, after in pairwise(every)]
     last = [(every[-1], 0)]
     chosen = steady([pair for pair in periods + last if pair[0].phase == about["phase"]])
     return [pair for pair in chosen if pair[1]]
+
+
+def left_out(rank: PlainRank, step: Step) -> bool:
+    """Whether it is not judged, though a later one is."""
+    after = any(start >= step.end for start, _ in rank.windows)
+    return after and not rank.within([(step.start, step.end)])
+
+
+def compiles(rank: PlainRank) -> list[tuple[Step, Step]]:
+    """The steps that are left out after one that is judged, each behind the one before."""
+    first = min(start for start, _ in rank.windows)
+    return [pair for pair in pairwise(steps(rank)) if left_out(rank, pair[1]) and pair[1].start > first]
+
+
+@check("compiling_while_serving")
+def compiling_while_serving(job: Job, stated: Stated) -> str:
+    """The device does nothing until the first work of these steps, for about as long."""
+    rank = the_rank(job, stated)
+    idle = sum(length(nothing_in(rank, (one.end, after.start))) for one, after in compiles(rank))
+    return "" if 0.5 * idle <= stated.value <= idle else f"the device waits {idle} ns before them"
+
+
+@check("later_steps_that_compile")
+def later_steps_that_compile(job: Job, stated: Stated) -> str:
+    """So many are left out."""
+    rank = the_rank(job, stated)
+    return close(stated, len(compiles(rank)), 0.0)
 
 
 def is_drafted(step: Step) -> bool:

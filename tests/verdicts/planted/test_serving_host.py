@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -46,7 +47,7 @@ def launching(
 
 def test_decoding_that_launches_kernels_one_by_one(tmp_path: Path) -> None:
     row = rows_of(launching(20 * US).open(tmp_path))["eager_steps"]
-    assert "12 steps that decode launch their kernels one by one, 60 each." in row["text"]
+    assert "There are 12 such steps, of 60 kernels each." in row["text"]
     assert row["suggestion"] == "Replay CUDA graphs in steps that decode (vLLM: without --enforce-eager)."
     assert row["share_pct"] == pytest.approx(100 * 15 * 59 / (20 * 59 + 32), rel=0.03)
     assert row["method"] == "replay"
@@ -56,7 +57,7 @@ def test_batches_above_the_largest_graph(tmp_path: Path) -> None:
     """The smaller ones replay graphs."""
     server = launching(20 * US, graphs_up_to=32, batches=(16, 32, 40))
     row = rows_of(server.open(tmp_path))["eager_steps"]
-    assert row["text"].startswith("4 steps that decode launch")
+    assert "There are 4 such steps" in row["text"]
     assert "Steps of up to 32 requests replay graphs; these have 40 or more." in row["text"]
     assert "(vLLM: --max-cudagraph-capture-size or --cudagraph-capture-sizes)" in row["suggestion"]
 
@@ -78,7 +79,7 @@ def test_eager_steps_of_two_ranks(tmp_path: Path) -> None:
     both = rows_of(job(tmp_path, *(launching(20 * US).events for _ in range(2))))["eager_steps"]
     assert both["rank"] is None or pd.isna(both["rank"])
     assert both["share_pct"] == pytest.approx(one["share_pct"])
-    assert both["text"].startswith("12 steps that decode")
+    assert "There are 12 such steps" in both["text"]
 
 
 def pausing(within: int, between: int, work: int = 2 * MS) -> Server:
@@ -180,3 +181,36 @@ def test_options_are_those_of_the_engine(tmp_path: Path) -> None:
         assert option in advice
         assert "vLLM" not in advice
         assert ("(" in advice) == bool(option)
+
+
+def compiling(steps: tuple[int, ...]) -> Server:
+    """In these of 12 steps the host compiles for 200 ms before it launches."""
+    server = Server(engine="vllm", schedule_ns=MS // 10, read_ns=0)
+    program = server.program
+    for number in range(12):
+        if number not in steps:
+            server.serve(DECODE)
+            continue
+        with program.inside("user_annotation", DECODE.vllm):
+            program.operator("CompiledFxGraph compile", 1)
+            server._frame("torch/_inductor/compile_fx.py(1500): compile_fx", 200 * MS)
+            program.launch(4 * MS, "gemm_0")
+            program.synchronise()
+    return server
+
+
+def test_compiling_while_requests_wait(tmp_path: Path) -> None:
+    trace = compiling((5, 8)).open(tmp_path)
+    rows = rows_of(trace)
+    row = rows["compiles_while_serving"]
+    assert row["cost_ns"] == pytest.approx(400 * MS, rel=0.02)
+    assert "in 2 of its later steps" in row["text"]
+    assert "Requests wait 400 ms for compiling; in the rest," in sentence(overview(trace))
+    works = re.search(r"the GPU works ([\d.]+) % of it", rows["serving_rate"]["text"])
+    assert works and float(works[1]) > 90, "the periods that hold it do not count"
+
+
+def test_compiling_at_the_start_is_start_up(tmp_path: Path) -> None:
+    rows = rows_of(compiling((0, 1)).open(tmp_path))
+    assert "compiles_while_serving" not in rows
+    assert "start_up" in rows
