@@ -79,10 +79,12 @@ LOOK = """(root) => {
 }"""
 SIZES = {"11px", "13px", "20px"}
 HOUSE_WORDS = r"(?i)\b(?:replayed|clock: automatic|going from one kernel|a bound)\b|(?<!be )\btold\b"
-# Numbers that are names: of ranks and the like, of devices, of lines of code, of types, of matrices by size.
+# Numbers that are names: of ranks and the like, of devices, of lines of code, of types, of matrices by size,
+# of regions, of templates.
 NAMED = (
     r"(?i)\b(?:ranks?|steps?|streams?|iterations?|threads?|places?|PCIe) \d[\d,–]*(?:(?:, | and )\d+)*"
     r"|(?<=\w)\(\d+\)|\b16 bits|\w+=\S+|\w+:\d+|\[[\d, ]+\]"
+    r"|\bin (?-i:[A-Z])(?:(?! and )[^%.])*|<[^<>]*>"
 )
 NUMBER = r"(?<![\w.])[-−+]?\d[\d,.]*"
 SENTENCES = r"(?<=;) |(?<=[.!?]) (?=[A-Z\d])"
