@@ -39,6 +39,7 @@ LINES = {
         r".+, the MLU idles (.+) %, mostly in aten::normal_",
     ),
     "start-up": ("traces/hta/amd_trace", "headline", r".+; (.+) ms of it is start-up, mostly .+"),
+    "unused device": ("recordings/cuda_guide_4080", "headline", r".+ the CPU take (.+) % of it, mostly .+"),
     "host": (
         "recordings/mobilenet_cpu",
         "headline",

@@ -293,8 +293,8 @@ def _leading_work(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: 
         if part.form == "unknown" and advice[part.finding].cause_words not in _NAMELESS
     ]
     much = 100.0 * max([saved_in(parts), *lost]) >= WARNING_PCT * whole.ns
-    unknown = len(_unknown(frame)) or _idle_unknown(frame, whole)
-    return "" if much or unknown else _works(frame, whole)
+    unknown = len(_unknown(frame)) or _idle_unknown(frame, whole)  # about devices
+    return "" if much or ("host" not in whole.split and unknown) else _works(frame, whole)
 
 
 def _reachable(
@@ -445,7 +445,7 @@ def _unjudged(frame: pd.DataFrame) -> list[Check]:
     if len(missing := frame[frame["severity"] == OPEN]):
         return [Check(capitalised(_lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
     whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
-    return [Check(str(row["text"]).removesuffix("."), str(row["suggestion"])) for _, row in whole.iterrows()]
+    return [Check(str(row["title"]), str(row["suggestion"])) for _, row in whole.iterrows()]
 
 
 def _lack(row: pd.Series) -> str:
