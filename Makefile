@@ -69,7 +69,7 @@ lowest:
 	$(LOWEST)/python -m pip --disable-pip-version-check install --quiet uv
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[hta]'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
-	$(LOWEST)/python -m pytest $(SIDE_BY_SIDE) $(addprefix tests/,analysis cli hta report trace widgets)
+	$(LOWEST)/python -m pytest $(SIDE_BY_SIDE) $(addprefix tests/,analysis answers cli hta report trace widgets)
 
 # the kernel before version 7, which many still run, for the tests that ask both
 .venv/ipykernel6: .venv/.created

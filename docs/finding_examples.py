@@ -15,6 +15,7 @@ from tests.claims import test_communication, test_planted_kernels
 from tests.verdicts.planted import (
     late_ranks,
     test_bimodal_steps,
+    test_dense_gradients,
     test_fsdp,
     test_growing_steps,
     test_host_alone,
@@ -28,6 +29,8 @@ from tests.verdicts.planted import (
     test_pipelines,
     test_queue_full,
     test_serving,
+    test_serving_host,
+    test_serving_work,
     test_shared_device,
     test_turns,
 )
@@ -130,6 +133,13 @@ MADE: dict[str, Build] = {
     "kv_transfer": lambda folder: test_serving.transferring(
         "multi_layer_kv_transfer_kernel", "cache.py(3): save"
     ).open(folder),
+    "absent_requests": lambda folder: test_serving_host.comes_and_goes(asleep=True).open(folder),
+    "compiles_while_serving": lambda folder: test_serving_host.compiling((5, 8)).open(folder),
+    "eager_steps": lambda folder: test_serving_host.launching(20 * US).open(folder),
+    "adapters": lambda folder: test_serving_work.with_tail("_lora_shrink_kernel").open(folder),
+    "sampling_work": lambda folder: test_serving_work.with_tail(test_serving_work.SAMPLER).open(folder),
+    "unaccepted_drafts": lambda folder: test_serving_work.drafting(accepted=20).open(folder),
+    "one_batch_in_flight": lambda folder: test_serving_work.pipeline(folder, (1, 2)),
     "padding": lambda folder: _serves(
         Server(engine="atom", schedule_ns=0, read_ns=0), Batch(decodes=100, kv=5000)
     ).open(folder),
@@ -147,6 +157,15 @@ MADE: dict[str, Build] = {
     "growing_tensor": _host(test_host_alone.answers),
     "host_compiling": _host(test_host_alone.compiles),
     "host_conversions": _host(lambda program, _: test_host_work.copy(program, 2 * MS, "bfloat16", "float")),
+    "host_recomputation": _host(
+        lambda program, _: test_host_work.checkpointed(program, test_host_work.LAYER)
+    ),
+    "host_doubles": _host(
+        lambda program, _: program.operator("aten::mul", 4 * MS, **test_host_work.DOUBLES)
+    ),
+    "host_dense_gradients": _host(
+        lambda program, _: test_dense_gradients.step(program, False, optimizer=test_dense_gradients.SINGLE)
+    ),
     "gradient_checks": _host(lambda program, _: test_host_work.backward(program, *test_host_work.CHECKS)),
     "host_elsewhere": _host(lambda program, _: test_host_work.elsewhere(program, 3 * MS, 3 * MS)),
     "host_loading": _host(lambda program, _: program.load(6 * MS)),
@@ -175,6 +194,8 @@ MADE: dict[str, Build] = {
     "tiny_products": _kernels("tiny"),
     "pointwise_chains": _kernels("chains"),
     "recomputation": _kernels("recomputation"),
+    "dense_gradients": _kernels("dense gradients"),
+    "fp64_units": _kernels("fp64"),
     "slow_steps": _one_rank("a slow step"),
     "bimodal_steps": lambda folder: test_bimodal_steps.steps(
         30, 2, 31, 30, 2, 29, 30, 30, 2, 31, 30, 2

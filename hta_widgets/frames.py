@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pandas as pd
+
+TEXT: Final = str(pd.Series(dtype="str").dtype)
+"""The type of texts of which some may be missing: before pandas 3, "str" makes "None" of those."""
 
 _OF_NUMPY = ("bool", "float64", "int64")
 
@@ -20,4 +23,6 @@ def typed_frame(rows: Sequence[Mapping[str, Any]], dtypes: Mapping[str, str]) ->
 
 def typed_array(values: list[Any], dtype: str) -> Any:
     """An array as a frame holds it, of numpy where that has the type."""
-    return np.array(values, dtype) if dtype in _OF_NUMPY else pd.array(values, dtype=cast(Any, dtype))
+    if dtype in _OF_NUMPY:
+        return np.array(values, dtype)
+    return pd.array(values, dtype=cast(Any, TEXT if dtype == "str" else dtype))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from hta_widgets.formatting import brief, byte_size, counted, duration, percent
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.health_finding import Finding
-from hta_widgets.trace.out_of_memory import failed_allocations
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.allocator import allocator_faults
 from hta_widgets.trace.records.marks import Mark
@@ -241,35 +241,17 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
         remedy = "record fewer steps at a time; totals are right, owners and lifetimes may not be"
         findings.append(Finding(rank_trace.rank, "warning", "memory_gaps", len(faults.gaps), detail, remedy))
     if len(faults.refused):
-        event = int(faults.refused[0])
-        requested, held = (table.ints(name)[event] for name in ("alloc_bytes", "total_allocated_bytes"))
-        at = duration(int(table.ints("start_ns")[event]) - rank_trace.offset_ns)
-        detail = (
-            f"requests that the allocator refused: an allocation of {byte_size(int(requested))} at {at}. "
-            f"{byte_size(max(0, int(held)))} were allocated then"
-        )
-        remedy = "see the memory timeline for what held the rest"
-        findings.append(
-            Finding(rank_trace.rank, "warning", "out_of_memory", len(faults.refused), detail, remedy)
-        )
-    else:
-        findings += _failed_allocations(rank_trace)
+        findings.append(_out_of_memory(rank_trace, faults.refused))
     return findings
 
 
-def _failed_allocations(rank_trace: RankTrace) -> list[Finding]:
-    """Allocations that failed, where an instant says so and no memory event does."""
-    failed = failed_allocations(rank_trace.table)
-    if not failed:
-        return []
-    first = failed[0]
-    sizes = (
-        (first.wanted, "of {}"),
-        (first.allocated, "with {} allocated"),
-        (first.reserved, "of {} reserved"),
-    )
-    detail = " ".join(
-        ["an allocation", *(text.format(byte_size(size)) for size, text in sizes if size), "failed"]
-    )
-    remedy = "analysis.memory_peak and memory_owners say what held the memory"
-    return [Finding(rank_trace.rank, "warning", "out_of_memory", len(failed), detail, remedy)]
+def _out_of_memory(rank_trace: RankTrace, refused: npt.NDArray[np.int32]) -> Finding:
+    """What the first of the refused requests asked for, and what was held, where the file says so."""
+    table, first = rank_trace.table, int(refused[0])
+    requested, held = (int(table.ints(name)[first]) for name in ("alloc_bytes", "total_allocated_bytes"))
+    detail = "requests that the allocator refused: an allocation"
+    detail += f" of {byte_size(requested)}" if requested > 0 else ""
+    detail += f" at {duration(int(table.ints('start_ns')[first]) - rank_trace.offset_ns)}"
+    detail += f". {byte_size(held)} were allocated then" if held >= 0 else ""
+    remedy = "see the memory timeline for what held the rest"
+    return Finding(rank_trace.rank, "warning", "out_of_memory", len(refused), detail, remedy)

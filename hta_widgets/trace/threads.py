@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.frames import TEXT
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
@@ -35,7 +36,7 @@ def threads(table: EventTable, pid: Codes, pids: list[str], tid: Codes, tids: li
             "sort_index": pd.array([order.get(key) for key in found], "Int64"),
         }
     )
-    return frame.astype(dict.fromkeys(("pid", "tid", "process_name", "thread_name"), "str"))
+    return frame.astype(dict.fromkeys(("pid", "tid", "process_name", "thread_name"), TEXT))
 
 
 def _events(table: EventTable, name: str) -> npt.NDArray[np.int64]:

@@ -116,7 +116,16 @@ function columns(root: HTMLElement | null): number {
 }
 
 /** What is selected, in words, with the way back to all. */
-export function PickerStatus({ count, selected }: { count: number; selected: Signal<number[]> }) {
+export function PickerStatus({
+  of,
+  count,
+  selected,
+}: {
+  /** what they are, in the plural */
+  of: string;
+  count: number;
+  selected: Signal<number[]>;
+}) {
   const chosen = ranges(selected.value);
   if (count < 2) return null;
   return (
@@ -127,6 +136,7 @@ export function PickerStatus({ count, selected }: { count: number; selected: Sig
       <button
         type="button"
         class="hta-all"
+        aria-label={`All ${of}`}
         aria-pressed={chosen === "all"}
         onClick={() => {
           selected.value = [];

@@ -126,7 +126,8 @@ def one_order(frame: pd.DataFrame, told: Story, of_agents: list[dict[str, Any]])
     assert listed == sorted(listed, key=order.index) and first[0] in listed
     assert own[0]["title"].lower() in sentence(frame).lower()
     named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
-    assert named and [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
+    assert named or " idles " in told.headline  # where hardly anything else takes time
+    assert [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
 
 
 def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
@@ -323,7 +324,8 @@ def test_a_reason_is_given_once():
 
 def test_what_remains_of_almost_nothing_is_not_split():
     told = story(opened("recordings/mlu370"))
-    assert "reachable at best" in told.headline and "remains" not in told.limits
+    assert told.headline.endswith("of the rest, the MLU idles 96.9 %, mostly in aten::normal_")
+    assert "remains" not in told.limits
 
 
 def test_nothing_found_says_what_the_time_goes_to():

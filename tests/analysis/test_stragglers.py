@@ -118,6 +118,20 @@ def test_operations_that_end_unevenly_blame_nobody(tmp_path, name):
         assert sentence(stragglers(trace)) == "No collective of several ranks lies in the selection."
 
 
+@pytest.mark.parametrize("apart", [0, MS])
+def test_a_late_root_is_waited_for_where_all_leave_together(tmp_path, apart):
+    """Rank 1 arrives 2 ms late; its clock is 50 us ahead, as an all-reduce shows."""
+    files = []
+    for rank in (0, 1):
+        begin, late = MS // 20 * rank, 2 * MS * rank
+        file = RankFile(rank).kernel(begin, begin + MS, **{"Collective name": "allreduce", "Comms Id": 4})
+        root = {"Collective name": "broadcast", "Comms Id": 5}
+        files.append(file.kernel(begin + 9 * MS + late, begin + 13 * MS - apart * rank, **root))
+    frame = stragglers(job(tmp_path / "job", *files))
+    caused = frame.groupby("rank")["caused_wait_ns"].sum()
+    assert caused.to_dict() == {0: 0, 1: 0 if apart else 2 * MS}
+
+
 def test_the_simulated_straggler_is_found_and_its_waiting_is_the_true_one():
     job_ = JOBS["ddp_4ranks"]
     truth = Simulation(job_).truth

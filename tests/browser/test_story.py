@@ -18,6 +18,8 @@ from hta_widgets import Trace, TraceExplorer, examples
 from hta_widgets.errors import HtaWidgetsError
 from tests.browser.axe import serious_violations
 from tests.browser.lab import TIMELINE, Lab, eventually
+from tests.browser.test_inspector import FIRST_STREAM
+from tests.browser.test_timeline import GUTTER
 from tests.support import EVERY_CASE, GPU_TRACES, SHARED_TRACES
 
 pytestmark = pytest.mark.browser
@@ -77,10 +79,12 @@ LOOK = """(root) => {
 }"""
 SIZES = {"11px", "13px", "20px"}
 HOUSE_WORDS = r"(?i)\b(?:replayed|clock: automatic|going from one kernel|a bound)\b|(?<!be )\btold\b"
-# Numbers that are names: of ranks and the like, of devices, of lines of code, of types, of matrices by size.
+# Numbers that are names: of ranks and the like, of devices, of lines of code, of types, of matrices by size,
+# of regions, of templates.
 NAMED = (
     r"(?i)\b(?:ranks?|steps?|streams?|iterations?|threads?|places?|PCIe) \d[\d,–]*(?:(?:, | and )\d+)*"
     r"|(?<=\w)\(\d+\)|\b16 bits|\w+=\S+|\w+:\d+|\[[\d, ]+\]"
+    r"|\bin (?-i:[A-Z])(?:(?! and )[^%.])*|<[^<>]*>"
 )
 NUMBER = r"(?<![\w.])[-−+]?\d[\d,.]*"
 SENTENCES = r"(?<=;) |(?<=[.!?]) (?=[A-Z\d])"
@@ -311,6 +315,18 @@ def test_a_wait_shows_the_late_rank_first_and_then_who_waits(page: Page, reports
     place = late["places"][0]
     shared = min(end, place["end_ns"]) - max(begin, place["start_ns"])
     assert shared >= 0.5 * (place["end_ns"] - place["start_ns"])
+
+
+def test_a_late_rank_without_a_device_shows_what_its_host_does(page: Page, reports: Reports) -> None:
+    page.set_viewport_size({"width": 1340, "height": 1000})
+    root = opened(page, reports("recordings/cpu_ddp_slow_rank2"))
+    root.locator("button.hta-seg").first.click()
+    lanes = root.locator(TIMELINE)
+    expect(lanes).to_have_attribute("data-ranks", "2 3")
+    box = lanes.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) * 0.3, box["y"] + FIRST_STREAM)
+    expect(root.locator(".hta-timeline-tip")).to_contain_text("rank 2 · thread")
 
 
 def test_a_selected_step_rescopes_all_numbers_and_one_click_goes_back(day: Lab, root: Locator) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.story import Story
 from hta_widgets.formatting import percent
 from tests.claims.job import Job, PlainRank
@@ -102,14 +103,19 @@ def _parts(ranks: list[PlainRank], steps: dict[int, int]) -> dict[str, float]:
 
 def _of_headline(screen: Screen) -> Iterator[str]:
     text = screen.story.headline
+    apart = re.fullmatch(r"(.+); of the rest, (.+)", text)
+    if apart and not any(row["role"] == "aside" and row["headline"] == apart[1] for row in screen.rows):
+        yield f"no finding says that: {apart[1]!r}"
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
-    if timed is None:
+    if timed is None and not apart:
         if not any(row["headline"].startswith(text) for row in screen.rows):  # which have claims of their own
             yield from _of_answer(screen, f"{text}.")
         return
-    if far(timed[1], screen.whole_ns):
+    if timed and far(timed[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
-    yield from _read(_TIMED, screen, timed[2])
+    said = apart[2] if apart else timed[2] if timed else ""
+    for clause in re.split(r"; (?=[\d.,]+ \S+ is reachable)", said):
+        yield from _read(_TIMED, screen, clause)
 
 
 def _of_bar(screen: Screen) -> Iterator[str]:
@@ -156,7 +162,7 @@ def _reachable(screen: Screen, said: re.Match[str]) -> str:
     return _not_its_ranks(screen, said[3])
 
 
-@form(_TIMED, rf"({TIME}) of it is due to (.+), saving not estimated")
+@form(_TIMED, rf"({TIME})(?: of it)? is (?:due to |(?=start-up))(.+?)(?:, saving not .+)?")
 def _lost(screen: Screen, said: re.Match[str]) -> str:
     advice = next((each for each in screen.story.advice if each.cause_words == said[2]), None)
     if advice is None:
@@ -180,8 +186,17 @@ def _idle(screen: Screen, said: re.Match[str]) -> str:
     return _far_from(screen, said[1], "idle")
 
 
-@form(_TIMED, rf"nothing to save stands out: ({_IS}) ({SHARE}) of it")
+@form(_TIMED, rf"the \w+ idles ({SHARE})(?: of it)?(?:: (.+)|, mostly in (.+))")
+def _waits(screen: Screen, said: re.Match[str]) -> str:
+    if not any(_cause_of(row) == said[2] or f"lies in {said[3]}" in row["text"] for row in screen.rows):
+        return "no finding says that"
+    return _far_from(screen, said[1], "idle")
+
+
+@form(_TIMED, rf"(?:nothing to save stands out: )?({_IS}) ({SHARE})(?: of it)?(?:, (.+))?")
 def _nothing(screen: Screen, said: re.Match[str]) -> str:
+    if said[3] and not any(row["role"] == "work" and row["headline"] == said[3] for row in screen.rows):
+        return "no work is called that"
     work = next(name for words, name in _WORK.items() if re.fullmatch(words, said[1]))
     most = max(screen.parts, key=lambda name: screen.parts[name])
     if screen.parts[work] < (1 - _REL) * screen.parts[most]:
@@ -189,10 +204,10 @@ def _nothing(screen: Screen, said: re.Match[str]) -> str:
     return _far_from(screen, said[2], work)
 
 
-@form(_TIMED, rf"(?:nothing to save stands out: )?(.+) takes ({SHARE}) of it, and (.+)")
+@form(_TIMED, rf"(?:nothing to save stands out: )?operators on the CPU take ({SHARE})(?: of it)?(?:, (.+))?")
 def _work(screen: Screen, said: re.Match[str]) -> str:
-    rows = [row for row in screen.rows if row["role"] == "work" and row["headline"] == said[3]]
-    return unclaimed(f"{said[2]} {said[3]}", rows) if rows else "no work is called that"
+    rows = [row for row in screen.rows if row["role"] == "work" and row["headline"] == (said[2] or "")]
+    return unclaimed(f"{said[1]} {said[2]}", rows) if rows else "no work is called that"
 
 
 @form(_TIMED, r"nothing to save stands out: no cause takes much of it")
@@ -204,7 +219,7 @@ def _of_answer(screen: Screen, text: str) -> Iterator[str]:
     """The answer of `overview`: clause by clause, without those that findings have as their headline."""
     for row in sorted(screen.rows, key=lambda row: -len(row["headline"])):
         for headline in {row["headline"], row["headline"].removesuffix(".")} - {""}:
-            text = re.sub(rf"(?i)(?:in the rest, )?{re.escape(headline)}\.?", "", text)
+            text = re.sub(rf"(?i)(?:in the rest, |, )?{re.escape(headline)}\.?", "", text)
     yield from _read_all(screen, [each.strip() for each in re.split(r"[;.:] |\.$", text)])
 
 
@@ -325,6 +340,10 @@ def _lacking(screen: Screen, reason: str) -> str:
         truth = 100 * calls.count(False) / max(len(calls), 1) if lost[1] else len(calls)
         return "" if abs(number(lost[0]) - truth) <= 0.01 * truth + 0.1 else f"it is {truth:.4g}"
     return unclaimed(reason, screen.rows)
+
+
+def _cause_of(row: Row) -> str:
+    return BY_TOPIC[row["topic"]].cause if row["topic"] in BY_TOPIC else ""
 
 
 def _not_its_ranks(screen: Screen, causes: str) -> str:

@@ -53,6 +53,9 @@ HALF = re.compile(
     re.IGNORECASE,
 )
 TF32 = re.compile(r"tf32|s1688|s16816|_XB?_|_SX_", re.IGNORECASE)
+LOOK_UPS = ("aten::embedding", "aten::_embedding_bag")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::linear", "aten::matmul")
+FP64 = re.compile(r"dgemm|d884|d1688|gemm\w*_kernel<double|_DB?_B_|_DB_")
 FP32 = re.compile(
     r"sgemm|gemm(?:k1|SN_\w+)_kernel<float|scudnn|ffma|simt|_engine<float|_S_B_|_SB_|_S_MX", re.I
 )
@@ -86,10 +89,10 @@ def device_of(job: Job, rank: int) -> tuple[float, float, float, float]:
 
 @cache
 def unit_of(name: str) -> str:
-    """What a kernel multiplies with: `fp32`, `tf32`, `16 bits`, "" if it multiplies, else "none"."""
+    """What a kernel multiplies with: `fp64`, `fp32`, `tf32`, `16 bits`, "" if it multiplies, else "none"."""
     if not PRODUCT.search(name) or NO_PRODUCT.search(name):
         return "none"
-    for unit, pattern in (("16 bits", HALF), ("tf32", TF32), ("fp32", FP32)):
+    for unit, pattern in (("fp64", FP64), ("16 bits", HALF), ("tf32", TF32), ("fp32", FP32)):
         if pattern.search(name):
             return unit
     return ""
@@ -266,6 +269,43 @@ def recomputed(job: Job, rank: PlainRank) -> Found:
     return found
 
 
+def dense(job: Job, rank: PlainRank) -> Found:
+    """Kernels that make a gradient of a table of which a tenth or less is looked up, or update these."""
+    operators = [each for each in rank.events if each.category == "cpu_op"]
+    looked = [dims(each) for each in operators if each.name in LOOK_UPS]
+    multiplied = [shape for each in operators if each.name in PRODUCTS for shape in dims(each)]
+    tables: dict[tuple[int, ...], float] = {}
+    for table, indices, *_ in looked:
+        share = math.prod(indices) / table[0]
+        if share <= 0.1 and table not in multiplied and table[::-1] not in multiplied:
+            tables[table] = share
+    found = []
+    for kernel in rank.work:
+        call = rank.launch(kernel)
+        for each in rank.around(call) if call else []:
+            first = dims(each)[0] if dims(each) else ()
+            if each.name.endswith("dense_backward"):
+                of = [share for (_, width), share in tables.items() if first[-1] == width]
+                found += [(kernel, kernel.dur * of[0])] if of else []
+                break
+            lists = first if first and isinstance(first[0], tuple) else [first]
+            if any(shape in tables for shape in lists) and "embedding" not in each.name:
+                whole = sum(map(math.prod, lists))
+                left = sum(math.prod(shape) * tables.get(shape, 1.0) for shape in lists)
+                found.append((kernel, kernel.dur * left / whole))
+                break
+    return found
+
+
+def dims(operator: Record) -> list[Any]:
+    """The recorded shapes of its inputs, and lists of these, as tuples."""
+
+    def read(value: Any) -> Any:
+        return tuple(map(read, value)) if isinstance(value, list) else value
+
+    return [read(each) for each in operator.args.get("Input Dims", [])]
+
+
 def room_of(limits: dict[str, Any], kernel: Record) -> tuple[int, int, dict[str, int]]:
     """The blocks of a launch, the threads of each, and how many fit on a multiprocessor by each resource."""
     grid, block = (kernel.args.get(name, [0, 0, 0]) for name in ("grid", "block"))
@@ -341,6 +381,7 @@ KINDS: dict[str, tuple[Callable[[Job, PlainRank], Found], str]] = {
     "unaligned products": (unaligned, "exact"),
     "tiny products": (tiny, "exact"),
     "pointwise chains": (chains, "exact"),
+    "dense gradients": (dense, "exact"),
     "recomputation": (recomputed, "kernels"),
     "partial waves": (partial_waves, "most"),
     "underfilled kernels": (underfilled, "most"),
@@ -357,8 +398,14 @@ def kernels_of(job: Job, rank: PlainRank, about: dict[str, Any]) -> list[Record]
         pattern = re.compile(about["pattern"])
         named = [kernel for kernel in rank.kernels if pattern.search(kernel.name)]
         return rank.judged([kernel for kernel in named if not of_fsdp(rank, kernel)])
-    wanted = {"fp32"} if "simt_fp32" in about["units"] else {"tf32"}
-    return rank.judged([kernel for kernel in rank.kernels if unit_of(kernel.name) in (*wanted, "")])
+    units = (wanted_unit(about), "")
+    return rank.judged([kernel for kernel in rank.kernels if unit_of(kernel.name) in units])
+
+
+def wanted_unit(about: dict[str, Any]) -> str:
+    """What kernels multiply that a claim is about."""
+    found: str = about["units"][0].rpartition("_")[2]
+    return found
 
 
 def of_fsdp(rank: PlainRank, kernel: Record) -> bool:

@@ -26,7 +26,25 @@ LINES = {
     "steps": ("ddp_4ranks", "scope", r"all 4 ranks, (\d) steps, .+ per step"),
     "saved": ("ddp_4ranks", "saved", r".+ can be saved \((.+) %\)"),
     "remains": ("ddp_4ranks", "remains", r"(.+) ms remain"),
-    "nothing": ("h100_gpt2_small_batch_cuda_graphs", "headline", r".+ out: the GPU computes (.+) % of it"),
+    "nothing": (
+        "h100_gpt2_small_batch_cuda_graphs",
+        "headline",
+        r".+ out: the GPU computes (.+) % of it, .+",
+    ),
+    "work": ("gpt2_baseline", "headline", r".+; the GPU computes (.+) % of it; .+"),
+    "apart": ("recordings/llama_4layers_4090", "headline", r"Start-up .+; of the rest, (.+) ms is due to .+"),
+    "hardly": (
+        "recordings/mlu370",
+        "headline",
+        r".+, the MLU idles (.+) %, mostly in aten::normal_",
+    ),
+    "start-up": ("traces/hta/amd_trace", "headline", r".+; (.+) ms of it is start-up, mostly .+"),
+    "unused device": ("recordings/cuda_guide_4080", "headline", r".+ the CPU take (.+) % of it, mostly .+"),
+    "host": (
+        "recordings/mobilenet_cpu",
+        "headline",
+        r".+; operators on the CPU take (.+) % of it, mostly .+",
+    ),
     "idle": ("cases/a07_device_clock_ahead", "headline", r".+ is idle for (.+) % of it is unknown"),
     "lost": ("cases/h12_restart_in_one_file", "headline", r".+; (.+) µs of it is due to .+"),
     "launches": ("cases/b02_xpu_kernels_missing_copies_only", "headline", r".+ work of (.+) % of the .+"),
@@ -54,7 +72,7 @@ def test_another_number_is_noticed(line: str) -> None:
         changed = f"{text[:begin]}{float(said[1]) * by:.4g}{text[end:]}"
         if field == "limits" and by < 1:  # that it is no more than was recorded is known
             continue
-        if line == "lost" and by < 1:
+        if line in ("lost", "apart", "start-up") and by < 1:
             continue
         assert list(faults_of_screen(job, frame, replace(shown, **{field: changed}))), changed
 

@@ -29,6 +29,7 @@ from tests.verdicts.planted import (
     test_attention,
     test_chains,
     test_copies,
+    test_dense_gradients,
     test_drift,
     test_launches,
     test_memory,
@@ -56,6 +57,11 @@ LAYER_NORM, LAUNCH = (
 )
 PROGRAMS: dict[str, tuple[str, Build]] = {
     "fp32": ("fp32_units", planted(test_precision.steps((test_precision.FP32, 12), (test_precision.ADD, 8)))),
+    "fp64": ("fp64_units", planted(test_precision.steps((test_precision.FP64, 12), (test_precision.ADD, 8)))),
+    "dense gradients": (
+        "dense_gradients",
+        planted(lambda: test_dense_gradients.program_of(True), H100),
+    ),
     "tf32": ("tf32_units", planted(test_precision.steps((test_precision.TF32, 12), (test_precision.ADD, 8)))),
     "attention": ("attention_not_fused", planted(test_attention.steps(test_attention.attends), H100)),
     "math path": ("attention_not_fused", planted(test_attention.steps(test_attention.falls_back), H100)),

@@ -16,19 +16,15 @@ import threading
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
-from tests.faults.probes import ACTIVE, LOG, PROBES
+from tests.faults.lines import Lines
 from tests.faults.random_slips import random_slips
-from tests.faults.reach import Reach
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
-_BUDGET = 20.0  # seconds of CPU for a slip
-_CAUGHT_BY = ("caught by the time limit", "caught")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
 
 
@@ -68,51 +64,16 @@ class Worker:
         )  # fmt: skip
         self._red: list[str] = []
         self.cpu_seconds = 0.0
-        (folder / "sitecustomize.py").write_text(_IN_SUBPROCESSES, encoding="utf-8")
 
-    def judge_reached(self, fault: Fault, reach: Reach, wide: bool) -> tuple[str, str]:
-        """The same by those tests alone that see the fault; `wide`: by those that run after them, too."""
-        later: list[str] = []
-        for number, file in enumerate(fault.files_of_tests):
-            if self.cpu_seconds > _BUDGET and not wide:
-                return "survived", f"{reach.told(fault)} in {number} of {len(fault.tests)} files"
-            seen = reach.known(file)
-            if seen is None and not reach.is_shared(file):
-                code, answer = self._seen(reach, ["-x", file], fault.name)
-                if not code:
-                    reach.keep(file, answer)
-                    continue
-                by = answer["red"][:1] or [file]
-                if self.run(tuple(by), _WIDER_LIMIT) == 0:
-                    return _CAUGHT_BY[code > 0], by[0]
-            if seen is None:
-                seen = reach.keep(file, self._seen(reach, [file])[1])
-            tests = seen.differing(fault)
-            if tests and (code := self._seen(reach, ["-x", *tests], fault.name)[0]):
-                return _CAUGHT_BY[code > 0], self._first_failed() or tests[0]
-            later += seen.later(tests) if tests else []
-        if wide and later and (code := self._seen(reach, ["-x", *later], fault.name)[0]):
-            return _CAUGHT_BY[code > 0], self._first_failed() or later[0]
-        return "survived", reach.told(fault)
-
-    def _seen(self, reach: Reach, tests: list[str], active: str = "") -> tuple[int, dict[str, Any]]:
-        """pytest's exit code and what tests see of all faults, one of which may be put in."""
-        probes, log, report = (self.log.with_name(name) for name in ("probes", "probed", "report"))
-        changed = {str(self.tree.root / name): texts for name, texts in reach.changed.items()}
-        probes.write_text(json.dumps(changed), encoding="utf-8")
-        for path in (log, report):
-            path.write_text("", encoding="utf-8")
-        code = self._pytest_run(
-            tests, _LIMIT if active else _WIDER_LIMIT, report=str(report),
-            environment={PROBES: str(probes), LOG: str(log), ACTIVE: active},
-        )  # fmt: skip
-        answer = json.loads(report.read_text(encoding="utf-8") or '{"seconds": {}, "red": []}')
-        reached: dict[str, dict[str, bool]] = {}
-        for line in log.read_text(encoding="utf-8").splitlines():
-            name, test, differs = json.loads(line)
-            tests_of = reached.setdefault(name, {})
-            tests_of[test] = tests_of.get(test, False) or differs
-        return code, {**answer, "reached": reached}
+    def map(self, file: str, lines: Lines) -> str:
+        """Note which lines each test of a file runs; what became of that, in words."""
+        data, report = lines.begin(file), self.log.with_name("report")
+        report.unlink(missing_ok=True)
+        limit = 4 * _WIDER_LIMIT  # to note lines takes twice as long
+        code = self._pytest_run([file], limit, environment={}, lines=str(data), report=str(report))
+        if not report.exists():
+            return f"did not end ({code})"
+        return lines.keep(file, **json.loads(report.read_text(encoding="utf-8")))
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
@@ -210,11 +171,6 @@ class Worker:
 
 
 _WITHOUT = [f"-pno:{plugin}" for plugin in ("cacheprovider", "nbval", "anyio", "xdist")]
-_IN_SUBPROCESSES = """import os
-from tests.faults import probes
-if probes.PROBES in os.environ:
-    probes.install()
-"""
 
 
 def _cpu_of_children() -> float:
@@ -224,9 +180,18 @@ def _cpu_of_children() -> float:
 
 def main() -> int:
     arguments = _arguments()
+    own = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"hta_widgets-faults-{own}"
+    if arguments.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    lines = Lines(folder / "lines")
+    if arguments.map is not None:
+        return _mapped(lines, arguments.map, folder)
+    drawn = random_slips(ROOT, arguments.random, arguments.seed, lines) if arguments.random else faults()
     chosen = [
         fault
-        for fault in (random_slips(ROOT, arguments.random, arguments.seed) if arguments.random else faults())
+        for fault in drawn
         if (not arguments.area or fault.area in arguments.area)
         and (not arguments.only or any(part in fault.name for part in arguments.only))
     ]
@@ -237,11 +202,6 @@ def main() -> int:
     if arguments.check:
         print(f"{len(sound):,} faults fit, {len(problems)} are stale")
         return bool(problems)
-    own = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"hta_widgets-faults-{own}"
-    if arguments.fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(exist_ok=True)
     outcomes = _all_judged(sound, folder, arguments)
     _report(sound, outcomes)
     return 0
@@ -259,8 +219,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true", help="copy the tree and compile its kernels anew")
     parser.add_argument("--random", type=int, default=0, help="so many slips drawn at random instead")
     parser.add_argument("--seed", type=int, default=0, help="which ones are drawn")
+    parser.add_argument(
+        "--map",
+        nargs="*",
+        metavar="FILE",
+        help="note which lines each test of these files runs (default: all)",
+    )
     parser.add_argument("-j", dest="jobs", type=int, default=1, help="copies of the tree to work in at once")
     return parser.parse_args()
+
+
+def _mapped(lines: Lines, chosen: list[str], folder: Path) -> int:
+    worker = Worker(folder / "0")
+    for file in chosen or lines.files():
+        if not lines.knows(file):
+            worker.cpu_seconds = 0.0
+            print(f"{file}: {worker.map(file, lines)} ({worker.cpu_seconds:.0f} s)", flush=True)
+    worker.close()
+    return 0
 
 
 def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace) -> dict[str, Outcome]:
@@ -279,7 +255,6 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
 
     def work(number: int) -> None:
         worker = Worker(folder / str(number))
-        reach = Reach(sound, folder / "seen.jsonl") if arguments.random else None
         while True:
             try:
                 fault = waiting.get_nowait()
@@ -288,10 +263,8 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
             worker.cpu_seconds = 0.0
             digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
             noticed_by = before[fault.name].by if fault.name in before else ""
-            if reach and reach.is_probed(fault):
-                verdict, by = worker.judge_reached(fault, reach, not arguments.narrow)
-            else:
-                verdict, by = worker.judge(fault, not (reach or arguments.narrow), noticed_by)
+            wide = not (arguments.random or arguments.narrow)
+            verdict, by = worker.judge(fault, wide, noticed_by)
             outcome = Outcome(fault.name, *digests, verdict, by, round(worker.cpu_seconds, 1))
             with lock, kept.open("a", encoding="utf-8") as file:
                 outcomes[fault.name] = outcome

@@ -68,6 +68,7 @@ def _exists(root: Path, test: str) -> bool:
     file, _, function = test.partition("::")
     if not function or not (root / file).is_file():
         return (root / file).is_file()
+    function = function.partition("[")[0].rpartition("::")[2]
     return f"def {function}(" in (root / file).read_text(encoding="utf-8")
 
 

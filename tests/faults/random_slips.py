@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from tests.faults.catalogue import Fault, faults
+from tests.faults.lines import Lines
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -31,8 +32,11 @@ _TOKENS = {
 _MOST_TESTS = 5  # files of tests for a slip
 
 
-def random_slips(root: Path, count: int, seed: int) -> list[Fault]:
-    """So many slips, from each package as its lines are many, each with the tests nearest to its file."""
+def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fault]:
+    """So many slips, from each package as its lines are many, each with the tests that run its line.
+
+    Then those nearest to its file, if it is not known what lines they run, as of kernels and the front end.
+    """
     drawn = random.Random(seed)
     nearest = _Nearest(root)
     read = cache(lambda name: (root / name).read_text(encoding="utf-8"))
@@ -48,8 +52,13 @@ def random_slips(root: Path, count: int, seed: int) -> list[Fault]:
             slip = drawn.choice(places(name))() if places(name) else None
             old, new = _unique(read(name), *slip) if slip else ("", "")
             if slip and old:
-                slug = f"{name}:{read(name).count(chr(10), 0, slip[0]) + 1}"
-                found.setdefault(slug, Fault("random", slug, name, old, new, nearest.to(name)))
+                line = read(name).count("\n", 0, slip[0]) + 1
+                tests = lines_run.tests(name, line)
+                unknown = [file for file in nearest.to(name) if not tests or not lines_run.knows(file)]
+                tests = [*tests, *unknown[: 2 if tests else _MOST_TESTS]]
+                found.setdefault(
+                    f"{name}:{line}", Fault("random", f"{name}:{line}", name, old, new, tuple(tests))
+                )
     slips = list(found.values())
     drawn.shuffle(slips)  # what is judged so far is drawn from everywhere
     return slips

@@ -2,9 +2,9 @@
 
     python -m tests.faults.warm
 
-One JSON object per line in: {"arguments", "environment", "log", "limit"}, and "report", a file for the
-seconds of each test and the names of those that fail. One line out: [exit code of pytest, seconds of CPU],
-the code -1 where it did not end within the limit.
+One JSON object per line in: {"arguments", "environment", "log", "limit"}, "report", a file for the seconds of
+each test and the names of those that fail, and "lines", one for coverage.py, which notes the tests that run a
+line. One line out: [exit code of pytest, seconds of CPU], the code -1 where it did not end within the limit.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import coverage
 from hypothesis import Phase, settings
-
-from tests.faults import probes
 
 HEAVY = (
     "numpy",
@@ -78,9 +77,14 @@ def _run(job: dict[str, Any]) -> None:
     report = _Report()
     code = 3
     try:
-        if probes.PROBES in os.environ:
-            probes.install()
+        if "lines" in job:
+            report.lines = coverage.Coverage(job["lines"], source=["hta_widgets"])
+            report.lines.set_option("run:relative_files", True)
+            report.lines.start()
         code = int(pytest.main(job["arguments"], plugins=[report]))
+        if report.lines:
+            report.lines.stop()
+            report.lines.save()
         if "report" in job:
             Path(job["report"]).write_text(json.dumps({"seconds": report.seconds, "red": report.red}))
     finally:
@@ -94,6 +98,11 @@ class _Report:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.red: list[str] = []
+        self.lines: coverage.Coverage | None = None
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if self.lines:
+            self.lines.switch_context(nodeid)
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:

@@ -81,6 +81,7 @@ def differences(table: EventTable, events: list[Any]) -> list[str]:
                     ambiguous = row in cells or key in members.twice  # two spellings, or one of them twice
                     cells[row] = ... if ambiguous else _expected(value, column.kind, column.name)
     _add_groups(expected)
+    _put_on_streams(expected)
     found = []
     for name, cells in expected.items():
         if name == COUNTER_ARGS.name:
@@ -104,6 +105,16 @@ def _add_groups(expected: dict[str, dict[int, Any]]) -> None:
             lists[row] = ...
         elif None not in (start, stride, size) and start >= 0 < stride and 0 < size <= MOST_RANKS:
             lists[row] = [str(start + stride * place) for place in range(size)]
+
+
+def _put_on_streams(expected: dict[str, dict[int, Any]]) -> None:
+    """Work of a graph, which is drawn on a lane of the graph, belongs to the stream that ran it."""
+    streams, threads = (expected.setdefault(name, {}) for name in ("stream", "tid"))
+    for row, ran in expected.get("original_stream", {}).items():
+        if ran is ... or streams.get(row) is ...:
+            streams[row] = threads[row] = ...
+        elif ran is not None and streams.get(row) is not None:
+            streams[row], threads[row] = ran, str(ran)
 
 
 def _given(table: EventTable, name: str) -> dict[int, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -41,14 +42,33 @@ def test_a_kernel_is_on_the_stream_that_ran_it(tmp_path: Path) -> None:
     assert [rank.tids[code] for code in rank.tid] == ["3", "7"]
 
 
-def test_an_allocation_that_failed_is_said(tmp_path: Path) -> None:
-    failed = {
-        "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[OutOfMemory]", "pid": 1, "tid": 1, "ts": 9,
-        "args": {"Bytes": 70_000_000_000, "Total Allocated": 1 << 30, "Device Type": 1},
-    }  # fmt: skip
-    path = write(tmp_path / "a.json", [slice_("aten::empty", "cpu_op", 1, 5), failed])
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"Bytes": 70_000_000_000, "Total Allocated": 1 << 30},
+         "an allocation of 65.2 GiB at 8.00 µs. 1.00 GiB were allocated then"),
+        ({"Bytes": 70_000_000_000, "Total Allocated": 0},
+         "an allocation of 65.2 GiB at 8.00 µs. 0 B were allocated then"),
+        ({"Bytes": 70_000_000_000}, "an allocation of 65.2 GiB at 8.00 µs"),
+        ({"Total Allocated": 1 << 30}, "an allocation at 8.00 µs. 1.00 GiB were allocated then"),
+        ({"Bytes": 0, "Total Allocated": -1}, "an allocation at 8.00 µs"),
+    ],
+)  # fmt: skip
+def test_an_allocation_that_failed_is_said(sizes: dict[str, int], said: str, tmp_path: Path) -> None:
+    def failed(at: int, sizes: dict[str, int]) -> dict[str, Any]:
+        return {
+            "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[OutOfMemory]", "pid": 1, "tid": 1,
+            "ts": at, "args": {**sizes, "Device Type": 1},
+        }  # fmt: skip
+
+    events = [slice_("aten::empty", "cpu_op", 1, 5), failed(30, {"Bytes": 7}), failed(9, sizes)]
+    path = write(tmp_path / "a.json", events)
     row = Trace.open(path, cache=False).health.set_index("check").loc["out_of_memory"]
-    assert row["severity"] == "warning" and "allocation of 65.2 GiB" in row["detail"]
+    assert (row["severity"], row["count"]) == ("warning", 2)
+    assert row["detail"] == f"requests that the allocator refused: {said}"
+
+
+def test_a_shared_recording_ran_out_of_memory() -> None:
     shared = Trace.open(shared_input("cases/g01_oom"), cache=False)
     assert "out_of_memory" in set(shared.health["check"])
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pandas as pd
+
+from hta_widgets.analysis.core.medians import medians
+from hta_widgets.arrays import Bool, Int64
+from hta_widgets.trace.ordering import distinct, paired
 
 NOISE_NS = 10_000
 NOISE_PERMILLE = 10
 
 LOOSE = ("broadcast", "reduce", "gather", "scatter")
-"""These may end on one rank long before another: who finishes first says nothing about who arrives last."""
+"""These may end on one rank long before another: then who finishes first says nothing about who is last.
+
+Where all ranks end together, by clocks that other exchanges set, all have waited for the last one.
+"""
+
+APART: Final = 4
+"""Ranks that wait for the same one leave together, within this part of the waiting, or `NOISE_NS`."""
 
 
 def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
@@ -20,13 +32,15 @@ def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
         (int64 0 or 1), is_last (bool), waited_ns, caused_wait_ns, lateness_ns, start_offset_ns (int64, 0
         where not counted).
     """
-    rows = np.flatnonzero(frame["match"].notna() & ~frame["collective"].isin(LOOSE))
-    match, rank, start = (
-        frame[name].to_numpy(np.int64, na_value=0)[rows] for name in ("match", "rank", "start_ns")
+    rows = np.flatnonzero(frame["match"].notna())
+    match, rank, start, dur = (
+        frame[name].to_numpy(np.int64, na_value=0)[rows] for name in ("match", "rank", "start_ns", "dur_ns")
     )
     order = np.lexsort((start, rank, match))
-    match, rank, start, rows = match[order], rank[order], start[order], rows[order]
-    dur = frame["dur_ns"].to_numpy(np.int64)[rows]
+    match, rank, start, dur, rows = (each[order] for each in (match, rank, start, dur, rows))
+    loose = frame["collective"].isin(LOOSE).to_numpy()[rows]
+    together = ~loose | ~np.isin(match, uneven_ends(match, rank, start, dur, ~loose))
+    match, rank, start, dur, rows = (each[together] for each in (match, rank, start, dur, rows))
     begins = np.flatnonzero(np.diff(match, prepend=-1))
     size = np.diff(begins, append=len(match))
     ends, of = begins + size - 1, np.repeat(np.arange(len(begins)), size)
@@ -60,3 +74,23 @@ def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
     )
     between_ranks: pd.DataFrame = each[(rank[begins] != rank[ends])[of]]
     return between_ranks
+
+
+def uneven_ends(
+    match: Int64, rank: Int64, start: Int64, dur: Int64, sets_clocks: Bool | None = None
+) -> Int64:
+    """The matches whose ranks do not leave together, with their clocks set by the median.
+
+    Args:
+        match, rank, start, dur: of kernels, match after match, of each the lowest rank first.
+        sets_clocks: those that tell how clocks differ, default all. Without any of two ranks, these leave no
+            exchange together.
+    """
+    begins = np.flatnonzero(np.diff(match, prepend=-1))
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(match)))
+    ahead = start + dur - (start + dur)[begins][of]
+    pairs, pair = distinct(paired(rank[begins][of], rank))
+    chosen = np.ones(len(match), np.bool_) if sets_clocks is None else sets_clocks
+    off = np.abs(ahead - medians(pair[chosen], ahead[chosen], len(pairs))[pair])
+    spread = np.maximum.reduceat(dur, begins) - np.minimum.reduceat(dur, begins)
+    return np.unique(match[~((off <= NOISE_NS) | (off * APART <= spread[of]))])

@@ -29,7 +29,7 @@ _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Which ranks do the others wait for at the collectives, sends and receives, and how long?
 
-    No clock is needed. A collective in which every rank needs data of every other cannot end before the last
+    A collective in which every rank needs data of every other cannot end before the last
     rank has arrived, and then ends on all of them at once; so each kernel's duration is the time from its
     rank's arrival to the common end, and the kernel with the shortest duration belongs to the last to arrive.
     With d the durations of one collective and last the rank of the smallest:
@@ -38,8 +38,9 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     caused_wait(last) = sum of waited over the ranks, caused_wait(others) = 0.
 
     A collective counts only if max d - min d exceeds both 10 us and 1 % of min d: below that, ranks leave at
-    slightly different moments, and the shortest kernel is chance. Broadcast, reduce, gather and scatter are
-    left out, since they do not end everywhere at once. A send and its receive are an exchange of two ranks,
+    slightly different moments, and the shortest kernel is chance. Broadcast, reduce, gather and scatter
+    may end on one rank long before another: they count where they end on all together, by clocks that the
+    others set. A send and its receive are an exchange of two ranks,
     if it is recorded who sends to whom. Kernels named only SendRecv are taken for all-to-all. If only some
     ranks of a group were recorded, all of this holds among those. `collectives` decides which kernels are one
     collective. A collective belongs to the scope and iteration of the kernel of its lowest rank.

@@ -9,22 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
+from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals, uneven_ends
 from hta_widgets.analysis.communication.collectives import belonging, shared_collectives
 from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.core.medians import medians
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.ordering import distinct, paired
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-# Ranks leave an exchange together. Where they do not, by more than this part of the waiting that follows from
-# it, the durations do not tell who arrived last.
-_APART = 4
 
 
 def waits(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
@@ -195,7 +189,8 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     found = shared_collectives(trace, Scope(ranks=ranks))
     each = _arrivals(trace, ranks)
     match, of_each = found["match"].to_numpy(np.int64, na_value=-1), each["match"].to_numpy(np.int64)
-    apart = np.isin(of_each, _uneven_ends(each))
+    ends = (each[name].to_numpy(np.int64) for name in ("match", "rank", "start_ns", "dur_ns"))
+    apart = np.isin(of_each, uneven_ends(*ends))
     size = np.append(np.bincount(match[match >= 0]), 0)[match]
     waited = np.zeros(len(found), np.int64)
     waited[each.index] = each["waited_ns"]
@@ -320,20 +315,6 @@ def _position_of_last(match: Int64, each: pd.DataFrame) -> Int64:
     itself = np.zeros(len(match), np.bool_)
     itself[position[late]] = True
     return np.where(itself, last[match], of_others[match])
-
-
-def _uneven_ends(each: pd.DataFrame) -> Int64:
-    """The matches whose ranks do not leave together, with their clocks set by the median."""
-    match, rank, start, dur = (
-        each[name].to_numpy(np.int64) for name in ("match", "rank", "start_ns", "dur_ns")
-    )
-    begins = np.flatnonzero(np.diff(match, prepend=-1))  # match after match, of each the lowest rank first
-    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(match)))
-    ahead = start + dur - (start + dur)[begins][of]
-    pairs, pair = distinct(paired(rank[begins][of], rank))
-    off = np.abs(ahead - medians(pair, ahead, len(pairs))[pair])
-    longest = np.maximum.reduceat(each["waited_ns"].to_numpy(np.int64), begins)
-    return np.unique(match[(off > NOISE_NS) & (off * _APART > longest[of])])
 
 
 def _expected(found: pd.DataFrame, trace: Trace) -> Float64:

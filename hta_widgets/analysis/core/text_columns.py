@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pandas.api.types import union_categoricals
 
 
 def text_column(codes: npt.NDArray[np.integer[Any]], texts: Sequence[str]) -> pd.Categorical[Any]:
@@ -31,7 +30,21 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for column in frames[0]:
         parts = [frame[str(column)] for frame in frames]
         if isinstance(parts[0].dtype, pd.CategoricalDtype):
-            joined[str(column)] = union_categoricals(parts, sort_categories=not parts[0].cat.ordered)
+            joined[str(column)] = _united(parts)
         else:
             joined[str(column)] = pd.concat(parts, ignore_index=True)
     return pd.DataFrame(joined, copy=False)
+
+
+def _united(parts: Sequence[pd.Series]) -> pd.Categorical[Any]:
+    """One column of texts after the other; categories that have an order are the same in all."""
+    ordered = bool(parts[0].cat.ordered)
+    texts = [part.cat.categories.tolist() for part in parts]
+    categories = texts[0] if ordered else sorted(set[str]().union(*texts))
+    number = {text: place for place, text in enumerate(categories)}
+    codes = [
+        np.array([*(number[text] for text in own), -1], np.int32)[part.cat.codes]
+        for own, part in zip(texts, parts, strict=True)
+    ]
+    united = pd.Index(categories, dtype=parts[0].cat.categories.dtype)
+    return pd.Categorical.from_codes(np.concatenate(codes), categories=united, ordered=ordered)

@@ -19,10 +19,11 @@ from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, f
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
 from hta_widgets.analysis.evidence.prose import clipped, names_in
 from hta_widgets.analysis.evidence.runs import Options
+from hta_widgets.analysis.evidence.serving import serving_of
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
 from hta_widgets.analysis.findings.headline import title
-from hta_widgets.analysis.findings.rules import is_unjudged
+from hta_widgets.analysis.findings.rules import is_beside, is_unjudged
 from hta_widgets.analysis.findings.sections import MEMORY, RECORDING, SAVES, VERDICT
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
@@ -61,7 +62,8 @@ def evidence(
 
     Returns:
         Plain values, in the order of the schema ``hta-evidence/1``: schema, tool, recording, scope, trust
-        (level, what it forbids to say, health), verdict, time (shares of the judged time, %), findings (at
+        (level, what it forbids to say, health), verdict, time (shares of the judged time, %), serving (time
+        and tokens of a server's steps by phase, or None), findings (at
         most 6: claim, cost, saving, where, evidence, what to do, what to run, what would make it false),
         together (what the changes save together), checked (rules that found nothing), unknown, more.
 
@@ -78,7 +80,7 @@ def evidence(
     forbidden = {str(veto["forbids"]): str(veto["because"]) for veto in trust["vetoes"]}
     part = _scope(trace, judged)
     options = Options(tuple(reading), _options(part))
-    selected = [] if refused else chosen(rows, forbidden)
+    selected = [] if refused else _advised(chosen(rows, forbidden), rows)
     findings = [
         finding_of(
             trace,
@@ -99,6 +101,7 @@ def evidence(
         "trust": trust,
         "verdict": _verdict(refused, selected, findings, rows),
         "time": _time(trace, judged),
+        "serving": None if refused else serving_of(trace, judged),
         "findings": findings,
         "together": _together(trace, scope, selected[:_MOST_FINDINGS], forbidden),
         "checked": sorted({topic for row in rows for topic in str(row["checked"]).split()}),
@@ -106,6 +109,14 @@ def evidence(
         "more": {"findings_left_out": max(len(selected) - _MOST_FINDINGS, 0), "tokens": 0},
     }
     return fitted(document, budget)
+
+
+def _advised(selected: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """What devices do nearly all of the time, with the advice of what says more than that of a server."""
+    better = [str(row["suggestion"]) for row in rows if is_beside(str(row["topic"]))][-1:]
+    return [
+        {**row, "suggestion": better[0]} if better and row["section"] == VERDICT else row for row in selected
+    ]
 
 
 def _recording(trace: Trace) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from hta_widgets.analysis.evidence.prose import (
 )
 from hta_widgets.analysis.evidence.runs import Options, runs_of
 from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.rules import is_beside
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.inspect.refs import ref
@@ -56,8 +57,8 @@ def is_apart(row: Row) -> bool:
 def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
     """The rows that become findings, in the order of `overview`.
 
-    Parts of a finding, doubts about the class of some work, asides without a cost and what is said of the
-    recording as a whole are none; nor is what a veto forbids.
+    Parts of a finding, doubts about the class of some work, asides without a cost, what is said of the
+    recording as a whole and what `serving` says of a server are none; nor is what a veto forbids.
 
     Args:
         rows: of `overview`.
@@ -69,6 +70,7 @@ def chosen(rows: Sequence[Row], forbidden: Mapping[str, str]) -> list[Row]:
         if (row["section"] in (SAVES, UNKNOWN, LATER, VERDICT, MEMORY) or is_apart(row))
         and not row["part_of"]
         and row["role"] != "doubt"
+        and not is_beside(str(row["topic"]))
         and not (row["role"] == "aside" and not row["share_pct"])
         and not (row["kind"] in _IDLE and "idle_causes" in forbidden)
     ]

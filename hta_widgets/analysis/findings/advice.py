@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hta_widgets.analysis.findings.compiled import device_compiled, engine_switch, host_compiled
+from hta_widgets.analysis.findings.compiled import device_compiled, host_compiled
 from hta_widgets.analysis.findings.idle_time import Where
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.serving_advice import graphs_switch
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
@@ -151,7 +152,7 @@ def _less_host_work(inputs: Inputs, where: Where) -> str:
         return (
             "Cut the host's work between graphs: capture more of the step, or prepare the next one earlier."
         )
-    if switch := engine_switch(inputs):
+    if switch := graphs_switch(inputs):
         return f"Unless something keeps it eager, {switch}."
     if host_compiled(inputs, where.rank, where.idle):
         return (

@@ -8,12 +8,7 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.autograd import is_node
-from hta_widgets.analysis.findings.call_time import open_time
-from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_calls
-from hta_widgets.analysis.findings.host_time import hosts_of
-from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION
+from hta_widgets.analysis.findings.host_loss import calls_rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
@@ -35,30 +30,15 @@ def checks_of(rank_trace: RankTrace) -> Int64:
     return np.flatnonzero(in_node & checked[parent] & named(rank_trace, _CHECKS.match))
 
 
-def checking_gradients(inputs: Inputs) -> Finding | None:
-    """Threads that look for NaN in each gradient."""
-    return lost_in_calls(
-        inputs,
-        "checking",
-        {
-            rank: inputs.judged_time(rank)
-            & open_time(inputs.trace.rank(rank), checks_of(inputs.trace.rank(rank)))
-            & host.spent["operators"]
-            for rank, host in hosts_of(inputs).items()
-        },
-        "{who} checks gradients for NaN {lost}, with {name} in nodes of autograd.",
-        ("checks_with", _IS_ANY),
-        ADVICE,
-    )
-
-
-RULE = host_rule(
+RULE = calls_rule(
+    "checking",
+    lambda rank_trace, _: checks_of(rank_trace),
+    "{who} checks gradients for NaN {lost}, longest with {name}, in nodes of autograd.",
+    ADVICE,
     topic="gradient_checks",
-    question=MAIN_QUESTION,
     title="Checking gradients for NaN",
     label="NaN checks",
     cause="gradients that are checked for NaN",
-    judge=checking_gradients,
     risk="A NaN is noticed later, and not where it arises.",
     needs="Access to where the check is switched on.",
     wrong_if="The program looks for a NaN now.",

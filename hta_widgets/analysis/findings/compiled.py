@@ -25,16 +25,6 @@ from hta_widgets.trace.reader.schema import NULL
 MOST: Final = 0.5
 REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")
 _KERNEL: Final = re.compile(r"^triton_(?:poi|red|per|tem|for|mm|bmm|helion)_")
-_ENGINES: Final = (
-    (
-        re.compile(r"^execute_(?:context|new|\d)|(?:^|/)vllm/"),
-        "start vLLM without --enforce-eager (enforce_eager=False), which replays CUDA graphs",
-    ),
-    (
-        re.compile(r"^step\[\w+ bs=|(?:^|/)sglang/"),
-        "start SGLang without --disable-cuda-graph, which replays CUDA graphs",
-    ),
-)
 
 
 @memoize_per_rank()
@@ -97,11 +87,3 @@ def _following(inputs: Inputs, rank: int, idle: Intervals) -> Int64:
 
 def _most(idle: Intervals, part: Intervals) -> bool:
     return 0 < MOST * idle.length <= (idle & part).length
-
-
-def engine_switch(inputs: Inputs) -> str:
-    """How an inference engine is told to replay graphs, where its names are recorded; else ""."""
-    for pattern, switch in _ENGINES:
-        if inputs.any_name(pattern):
-            return switch
-    return ""

@@ -106,7 +106,7 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",
-        headline=_headline(kinds) or (f"{brief(by_short.index[0])} takes longest" if len(by_short) else ""),
+        headline=_headline(kinds, by_short),
     )
 
 
@@ -151,14 +151,14 @@ def _of_kinds(kinds: pd.Series[float], ranks: list[int]) -> Said:
     return say(" Of that: {parts}.{rest}", parts=says(parts[:2]), rest=says_then(parts[2:]))
 
 
-def _headline(kinds: pd.Series[float]) -> str:
-    """What most of it is, without numbers; "" where most is of no known kind."""
-    if kinds.empty or not isinstance(kinds.index[0], tuple) or not kinds.index[0][0]:
+def _headline(kinds: pd.Series[float], by_short: pd.Series[float]) -> str:
+    """What most of it is, without numbers: a kind, or a kernel where that is of no known kind."""
+    known = not kinds.empty and isinstance(kinds.index[0], tuple) and bool(kinds.index[0][0])
+    shares = kinds if known else by_short
+    if shares.empty:
         return ""
-    first = _label(kinds.index[0])
-    if kinds.iloc[0] >= 100.0 / 2 or len(kinds) == 1:
-        return f"most of it is {first}"
-    return f"{first} take most" if first.split(" in ")[0].endswith("s") else f"{first} takes most"
+    first = _label(kinds.index[0]) if known else brief(by_short.index[0])
+    return f"{'mostly' if shares.iloc[0] >= 100.0 / 2 else 'above all'} {first}"
 
 
 def _of_roof(inputs: Inputs, ranks: list[int]) -> Said:
@@ -221,5 +221,4 @@ RULE = Rule(
     judge=compute_bound,
     role="work",
     applies=never,
-    headline="what takes longest are the kernels themselves",
 )

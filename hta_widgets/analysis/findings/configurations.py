@@ -30,6 +30,7 @@ class Launched:
     dur_ns: Int64
 
 
+@memoize_per_rank(last=2)
 def launched(rank_trace: RankTrace, scope: Scope) -> Launched:
     """The compute kernels that belong to a scope."""
     rows, known, number = configured(rank_trace)

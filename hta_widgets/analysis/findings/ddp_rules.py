@@ -9,6 +9,7 @@ import numpy as np
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_name
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
@@ -70,6 +71,7 @@ def _gone(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     return rows, np.zeros_like(rows)
 
 
+@memoize_per_rank()
 def _broadcasts(rank_trace: RankTrace) -> Int64:
     """The communication that broadcasts inside DDP's forward pass launch."""
     calls = _named(rank_trace, _BROADCAST, EventClass.HOST_OP)

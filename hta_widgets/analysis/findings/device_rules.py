@@ -46,6 +46,7 @@ _ADVICE = {
     "Memset": "Find what fills memory: zero_grad(set_to_none=True) and torch.empty avoid most fills.",
     "": "Copy fewer and larger pieces, on a stream of their own.",
 }
+_FILLS, _NEARLY_ALL = "Filling memory without compute", 0.9
 _LONGER_THAN_COMPUTE = (
     "They have a stream of their own and take longer than the compute beside them. Copy less (offload fewer "
     "layers, or smaller types), or begin earlier."
@@ -85,6 +86,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         lost=copying,
         explains=alone,
         severity=severity,
+        title=_FILLS if kind.startswith("Memset") and part >= _NEARLY_ALL else "",
     )
 
 

@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, say
-from hta_widgets.analysis.findings.configurations import configured
+from hta_widgets.analysis.findings.configurations import launched
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.replay import edits
+from hta_widgets.trace.scope import Scope
 
 LEAST_STEPS: Final = 6
 """Of fewer steps, no order is rarer than one in a hundred."""
@@ -86,17 +87,14 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     steps = inputs.scope.iterations or ()
     if not inputs.judged or len(steps) < LEAST_STEPS:
         return None
-    rank_trace = inputs.trace.rank(rank)
-    rows, known, kernel = configured(rank_trace)
-    place = np.searchsorted(steps, rank_trace.iteration[rows])
-    place = np.where(np.isin(rank_trace.iteration[rows], steps), place, -1)
-    rows, kernel, place = rows[place >= 0], kernel[place >= 0], place[place >= 0]
-    if not len(rows):
+    ran = launched(inputs.trace.rank(rank), Scope())
+    chosen = np.isin(ran.iteration, steps)
+    if not chosen.any():
         return None
-    shape = (len(known), len(steps))
-    count, time = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    np.add.at(count, (kernel, place), 1)
-    np.add.at(time, (kernel, place), rank_trace.dur[rows])
+    known = ran.known
+    count, time = np.zeros((2, len(known), len(steps)), np.int64)
+    at = ran.number[chosen], np.searchsorted(steps, ran.iteration[chosen])
+    count[at], time[at] = ran.count[chosen], ran.dur_ns[chosen]
     same = (count == count[:, :1]).all(axis=1) & (count[:, 0] > 0)
     if time[same].sum() < _SAME * time.sum():
         return None

@@ -7,12 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.findings.call_time import open_time
-from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_calls
-from hta_widgets.analysis.findings.host_time import hosts_of
-from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION
+from hta_widgets.analysis.findings.host_loss import calls_rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.arrays import Int64
@@ -21,23 +16,6 @@ from hta_widgets.trace.rank_trace import RankTrace
 _CAT: Final = "aten::cat"
 _FAR_SMALLER: Final = 10
 _SEVERAL: Final = 3
-
-
-def growing(inputs: Inputs) -> Finding | None:
-    """Calls that copy a tensor to add little to it, again and again."""
-    return lost_in_calls(
-        inputs,
-        "growing",
-        {
-            rank: inputs.judged_time(rank)
-            & open_time(inputs.trace.rank(rank), _growing(inputs.trace.rank(rank), host.thread))
-            for rank, host in hosts_of(inputs).items()
-        },
-        "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
-        ("grows_by", _CAT),
-        "If that is a cache of keys and values, allocate it once at its full size and write into it. "
-        'Transformers has such a static cache: cache_implementation="static".',
-    )
 
 
 def _growing(rank_trace: RankTrace, thread: int) -> Int64:
@@ -77,13 +55,16 @@ def _growing(rank_trace: RankTrace, thread: int) -> Int64:
     return np.array([row for row, _ in grows if several], np.int64)
 
 
-RULE = host_rule(
+RULE = calls_rule(
+    "growing",
+    _growing,
+    "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
+    "If that is a cache of keys and values, allocate it once at its full size and write into it. "
+    'Transformers has such a static cache: cache_implementation="static".',
     topic="growing_tensor",
-    question=MAIN_QUESTION,
     title="Copying a tensor that grows",
     label="Growing tensor",
     cause="copies of a tensor that grows",
-    judge=growing,
     risk="A tensor of the full size takes its memory from the start.",
     needs="An upper bound of its size.",
     wrong_if="The tensor is joined for another purpose than to grow.",

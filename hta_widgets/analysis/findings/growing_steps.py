@@ -104,7 +104,7 @@ def does_more(inputs: Inputs, rank: int) -> _Grown | None:
 
 
 def _grown(inputs: Inputs, rank: int) -> _Grown | None:
-    if not inputs.judged:
+    if inputs.judged_steps.get(rank, 0) < LEAST_STEPS:
         return None
     steps, windows, spent = spent_in_steps(inputs, rank)
     if len(steps) < LEAST_STEPS or steps["open"].any() or len(steps["kind"].unique()) > 1:

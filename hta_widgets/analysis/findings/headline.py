@@ -114,7 +114,7 @@ def _working(verdict: pd.Series, now: pd.DataFrame) -> str:
     working = f"{verdict['title']} takes {percent(verdict['share_pct'])} of the time"
     now = now[now["share_pct"] > 0]  # start-up before the judged time costs none of it
     if now.empty:
-        return f"{working}: {verdict['headline']}."
+        return f"{', '.join(filter(None, (working, verdict['headline'])))}."
     most = _cost(now.iloc[0])
     return f"{working}; {decapitalised(most)}{_saving(now.iloc[0])}."
 

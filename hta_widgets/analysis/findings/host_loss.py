@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.core.longest import longest_name
+from hta_widgets.analysis.findings.call_time import open_time
+from hta_widgets.analysis.findings.finding import Evidence, Finding, Severity, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
-from hta_widgets.analysis.findings.rule import Rule, never
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
+from hta_widgets.arrays import Int64
+from hta_widgets.trace.rank_trace import RankTrace
 
 _FEW: Final = 0.25
 _MOSTLY: Final = 0.8
@@ -122,25 +126,48 @@ def lost_in_part(hosts: dict[int, HostTime], part: str) -> HostLoss | None:
     return lost_by_hosts(hosts, part, {rank: host.parts[part] for rank, host in hosts.items()})
 
 
-def lost_in_calls(
-    inputs: Inputs, part: str, lost: Mapping[int, Intervals], text: str, called: tuple[str, str], advice: str
-) -> Finding | None:
-    """What hosts lose in calls of one name; None where it is too little to tell.
+def calls_rule(
+    part: str,
+    rows_of: Callable[[RankTrace, int], Int64],
+    text: str,
+    advice: str,
+    severity: Severity | None = None,
+    loses: float = 1.0,
+    **known: Any,
+) -> Rule:
+    """A rule about operators that the threads of the steps call.
 
     Args:
-        part: what is measured. lost: rank -> when one of these calls is open.
-        text: with {who}, {lost} and {name}. called: measure and value of that name.
+        part: what is measured.
+        rows_of: the calls of a rank's thread.
+        text: with {who}, {lost} and {name}, that of the calls which take longest.
+        advice: what to do.
+        severity: how severe it is, where its share does not tell.
+        loses: how much of the time in these calls is lost.
+        known: of the rule.
     """
-    found = lost_by_hosts(hosts_of(inputs), part, {rank: time.length for rank, time in lost.items()})
-    if found is None:
-        return None
-    measure, name = called
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
-        found.text(inputs, text, name=Claim(measure, name, "name", ranks=tuple(found.ranks))),
-        advice,
-        "operators",
-        found.evidence(name),
-        lost=inputs.when(found.ranks, lost.__getitem__),
-    )
+
+    def judge(inputs: Inputs) -> Finding | None:
+        hosts = hosts_of(inputs)
+        rows = {rank: rows_of(inputs.trace.rank(rank), host.thread) for rank, host in hosts.items()}
+        lost = {
+            rank: host.spent["operators"] & open_time(inputs.trace.rank(rank), rows[rank])
+            for rank, host in hosts.items()
+        }
+        found = lost_by_hosts(hosts, part, {rank: round(loses * time.length) for rank, time in lost.items()})
+        if found is None:
+            return None
+        name = longest_name(inputs.trace.rank(found.worst), rows[found.worst])
+        called = Claim("called_most", name, "name", ranks=(found.worst,), about={"part": part})
+        return Finding(
+            found.cost_ns,
+            found.share_pct,
+            found.text(inputs, text, name=called),
+            advice,
+            "operators",
+            found.evidence(name),
+            lost=inputs.when(found.ranks, lost.__getitem__),
+            severity=severity,
+        )
+
+    return host_rule(question=MAIN_QUESTION, judge=judge, **known)

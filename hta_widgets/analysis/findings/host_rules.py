@@ -87,7 +87,7 @@ def _operators(inputs: Inputs) -> Finding | None:
     )
     name = longest[0][0] if longest else ""
     most = longest and 2 * longest[0][1] > whole
-    headline = f"most of it is {brief(name)}" if most else f"{brief(name)} takes longest" if name else ""
+    headline = f"{'mostly' if most else 'above all'} {brief(name)}" if name else ""
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
@@ -153,13 +153,14 @@ def _outside(inputs: Inputs) -> Finding | None:
         places = []
     first = places[0][0] if places else ""
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
-    where = ". The longest stretch is {longest}"
+    where, title = ". The longest stretch is {longest}", ""
     short = host.parts["operators"] < _SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
     if short or (2 * host.long_ns < lost and not mostly_there):
         where = (
             ". The longest stretch is {longest}, between short operators, where Python and the profiler run"
         )
         advice, places, mostly_there = _run_fewer(inputs), [], False
+        title = "Time in Python between short operators"
     elif places:
         where = ". {places}. The longest stretch is {longest}"
         advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
@@ -171,8 +172,9 @@ def _outside(inputs: Inputs) -> Finding | None:
         )
     silent = host.spent["outside"]
     few = few_steps(inputs, found, silent)
-    title = f"Time outside of operators (mostly {brief(short_place(first))})" if mostly_there else ""
-    if few and not mostly_there:
+    if mostly_there:
+        title = f"Time outside of operators (mostly {brief(short_place(first))})"
+    elif few:
         title = f"Time outside of operators in {len(few):,} of {inputs.judged:,} steps"
     listed: list[Said] = [
         say(
@@ -241,7 +243,6 @@ RULES = (
         judge=_operators,
         role="work",
         applies=never,
-        headline="what takes longest are the operators themselves",
     ),
     host_rule(
         topic="host_loading",
@@ -263,6 +264,7 @@ RULES = (
         cause="time outside of operators",
         judge=_outside,
         general=True,
+        no_reason=True,
         wrong_if="The profiler's own time is most of it.",
     ),
     host_rule(

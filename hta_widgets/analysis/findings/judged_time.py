@@ -252,7 +252,7 @@ class JudgedTime:
         inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows]).clip(begin, first)
         return begin if 2 * inside.length >= first - begin else first
 
-    @property
+    @cached_property
     def judged_rows(self) -> pd.DataFrame:
         """The rows of `steps` about ranks and iterations that are judged."""
         rows = self.steps if self.scope.iterations is None else self._chosen_steps(self.scope.iterations)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
@@ -89,7 +90,11 @@ def _finding(name: str, rank: int, text: Said, advice: str) -> Finding:
 
 
 def _modes(inputs: Inputs, rank: int) -> _Modes:
-    rank_trace = inputs.trace.rank(rank)
+    return _recorded(inputs.trace.rank(rank))
+
+
+@memoize_per_rank()
+def _recorded(rank_trace: RankTrace) -> _Modes:
     kind = rank_trace.recording.kind
     backward = {"training": True, "forward": False, "serving": False}.get(kind)
     training: dict[str, int] = {}

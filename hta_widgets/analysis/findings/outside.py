@@ -95,6 +95,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
             time=Claim("apart_calls", own.length, "ns", "", ranks),
         )
         headline += ", while the profiler starts or ends"
+        place = ""
     elif place:
         starting = place in inputs.cold_calls(rank)
         who = "The process starts up: the host" if starting else "The host"
@@ -113,6 +114,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         judged=judged,
         where=where,
     )
+    only = rank if len(inputs.trace.ranks) > 1 else None
     finding = Finding(
         apart.length,
         0.0,
@@ -120,7 +122,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         "Start the profiler after the set-up, and record whole steps: torch.profiler.schedule(wait=1, "
         "warmup=3, active=5).",
         "",
-        Evidence(rank if len(inputs.trace.ranks) > 1 else None, event_rank=rank, span=apart.longest),
+        Evidence(only, name=place, event_rank=rank, span=apart.longest),
         severity="note",
         headline=headline,
     )

@@ -13,7 +13,6 @@ from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.serving_rules import is_serving
 from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION, LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
@@ -26,7 +25,6 @@ _LOAD: Final = (
     "If it makes the batch, a DataLoader with workers (num_workers, pin_memory=True) makes the next one "
     "meanwhile."
 )
-_SCHEDULE: Final = "A server can do it while the device works, if it schedules the next step ahead."
 
 
 def host_stall(inputs: Inputs) -> Finding | None:
@@ -105,7 +103,7 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
             places=_places_text(rank, places),
             longest=_longest(rank, idle),
         ),
-        f"{look}{_SCHEDULE if is_serving(inputs) else _LOAD}",
+        f"{look}{_LOAD}",
         "idle_breakdown",
         _evidence(inputs, rank, idle),
         change=Change("without these pauses", lambda _: _without_recurring(paused), GETS_AHEAD),

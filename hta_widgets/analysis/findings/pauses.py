@@ -10,6 +10,8 @@ import numpy as np
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.idle.pauses import collecting, pauses_of
+from hta_widgets.analysis.serving.bubbles import absent_between
+from hta_widgets.analysis.serving.table import is_server
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -30,7 +32,8 @@ class Paused:
         collected: what of it is garbage collection.
         stall_ends: names of the calls that end these pauses.
         recurring: pauses before the same call in most steps: those of the call with most idle time.
-        recurring_end: the name of that call.
+        recurring_end: the name of that call. Of a server there is none: its steps have their own finding.
+        absent: when a server has no requests.
     """
 
     stalls: Intervals
@@ -38,11 +41,17 @@ class Paused:
     stall_ends: tuple[str, ...]
     recurring: Intervals
     recurring_end: str
+    absent: Intervals
+
+    @property
+    def rare(self) -> Intervals:
+        """What most steps do not have."""
+        return self.stalls | self.absent
 
     @property
     def both(self) -> Intervals:
         """All of it."""
-        return self.stalls | self.recurring
+        return self.rare | self.recurring
 
 
 def paused(inputs: Inputs, rank: int) -> Paused:
@@ -52,9 +61,12 @@ def paused(inputs: Inputs, rank: int) -> Paused:
     late = inputs.idle_causes(rank).causes["host_busy"] & Intervals.union(windows[:, 0], windows[:, 1])
     if rank in inputs.start_up:
         late -= inputs.start_up[rank].idle
+    serves = is_server(rank_trace)
+    absent = absent_between(rank_trace) & late if serves else _NONE
+    late -= absent
     least = NOTE_PCT / 100 * int((windows[:, 1] - windows[:, 0]).sum())
     if late.length < least:  # whatever it is due to
-        return Paused(_NONE, _NONE, (), _NONE, "")
+        return Paused(_NONE, _NONE, (), _NONE, "", absent)
     collected = late & collecting(rank_trace)
     stalls, stall_ends, recurring = [], [], {}
     pauses = pauses_of(rank_trace)
@@ -74,9 +86,9 @@ def paused(inputs: Inputs, rank: int) -> Paused:
     if stalled.length < least:
         stalled, collected, stall_ends = _NONE, _NONE, []
     name = max(recurring, key=lambda name: (recurring[name].length, name), default="")
-    if not name or recurring[name].length < least:
-        return Paused(stalled, collected, tuple(stall_ends), _NONE, "")
-    return Paused(stalled, collected, tuple(stall_ends), recurring[name] - stalled, name)
+    if serves or not name or recurring[name].length < least:
+        return Paused(stalled, collected, tuple(stall_ends), _NONE, "", absent)
+    return Paused(stalled, collected, tuple(stall_ends), recurring[name] - stalled, name, absent)
 
 
 def _union(parts: list[Intervals]) -> Intervals:

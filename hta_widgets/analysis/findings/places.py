@@ -25,5 +25,8 @@ def places(finding: Finding) -> str:
     if shown is not None and shown in lost and lost[shown].length:
         rank = shown
     time = lost[rank]
-    longest = np.argsort(time.start - time.end, kind="stable")[:_MOST]
+    lengths = time.end - time.start
+    least = np.partition(lengths, -_MOST)[-_MOST] if len(lengths) > _MOST else 0
+    among = np.flatnonzero(lengths >= least)
+    longest = among[np.argsort(-lengths[among], kind="stable")[:_MOST]]
     return json.dumps([[rank, int(time.start[at]), int(time.end[at])] for at in longest.tolist()])

@@ -58,6 +58,7 @@ _WITHOUT_CORES = re.compile(r"\bGTX\b|\bT(?:400|600|1000|1200)\b|\bMX\d{3}\b")
 _Units = tuple[Unit, ...]
 _FULL: Final[_Units] = ("simt_fp32", "tensor_fp32")
 _TF32: Final[_Units] = ("tensor_tf32",)
+_DOUBLE: Final[_Units] = ("simt_fp64", "tensor_fp64")
 
 
 def fp32_units(inputs: Inputs) -> Finding | None:
@@ -155,6 +156,19 @@ def tf32_units(inputs: Inputs) -> Finding | None:
     return _finding(inputs, _TF32, share, lost, "in TF32", cores, advice)
 
 
+def fp64_units(inputs: Inputs) -> Finding | None:
+    """Matrix products of doubles: numbers of half the size take half the time or less on every device."""
+    share, lost, _ = _share(inputs, _DOUBLE)
+    if share <= _LEAST_PCT:
+        return None
+    advice = (
+        "Make tensors and the model float32: .float(), np.float32, torch.set_default_dtype; "
+        'torch.set_float32_matmul_precision("high") is faster still.'
+    )
+    numpy = "Tensors that are made of NumPy's arrays are double unless they are converted."
+    return _finding(inputs, _DOUBLE, share, lost, "in double precision", numpy, advice)
+
+
 def _finding(
     inputs: Inputs, units: _Units, share: float, lost: pd.Series[float], how: str, cores: Said, advice: str
 ) -> Finding:
@@ -170,16 +184,17 @@ def _finding(
     which = {"units": units}
     known = any(inputs.of(rank, _beyond_half, units) for rank in ranks)
     measure = "lost_to_precision" if known else "half_of_products"
+    into, are = ("fp32", "is") if units == _DOUBLE else ("16 bits", "are")
     lost_to = inputs.time_lost(measure, pct, cost, ranks, **which)
     text = say(
         "Matrix products and convolutions {how} cost {lost} They take {share} of the time of matrix "
         "products, convolutions and attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         lost=say(
-            "{cost}. In 16 bits they would take so much less, at half the peak of this device or with half "
+            f"{{cost}}. In {into} they would take so much less, at half the peak of this device or with half "
             "the bytes."
             if known
-            else "at least {cost}. That is half of their time, since 16 bits are half the bytes.",
+            else f"at least {{cost}}. That is half of their time, since {into} {are} half the bytes.",
             cost=lost_to,
         ),
         share=Claim("share_of_products", share, "%", "time of products", (), which),
@@ -193,7 +208,7 @@ def _finding(
         f"{advice} Check that results stay good enough.",
         "kernel_classes",
         evidence_of_event(rank_trace, row, len(about) < len(inputs.temporal)),
-        change=Change("with these products in 16 bits", lambda rank: _faster(rank, units)),
+        change=Change(f"with these products in {into}", lambda rank: _faster(rank, units)),
         lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )
 
@@ -238,12 +253,13 @@ def _compute(rank_trace: RankTrace) -> Int64:
 
 
 @memoize_per_rank(last=2)
-def _in_16_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
-    """These products, and how long each would take in 16 bits, ns: at most half of its time."""
+def _in_fewer_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
+    """These products, and how long each would take in fewer bits, ns: at most half of its time."""
     rows = _rows(rank_trace, units)
     half = rank_trace.dur[rows] / _FASTER
     peaks = peaks_of_rank(rank_trace)
-    rate = peaks.tflops.get("tensor_16bit", 0.0) if peaks else 0.0
+    less: Unit = "simt_fp32" if units == _DOUBLE else "tensor_16bit"
+    rate = peaks.tflops.get(less, 0.0) if peaks else 0.0
     own = max((peaks.tflops.get(unit, 0.0) for unit in units), default=0.0) if peaks else 0.0
     if not rate or not own:
         return rows, half
@@ -255,7 +271,7 @@ def _in_16_bits(rank_trace: RankTrace, units: _Units) -> tuple[Int64, Float64]:
 def _left(inputs: Inputs, rank: int, units: _Units) -> float:
     """Which share of the time of these products in the judged time would be left."""
     rank_trace = inputs.trace.rank(rank)
-    rows, left = _in_16_bits(rank_trace, units)
+    rows, left = _in_fewer_bits(rank_trace, units)
     mine = rank_trace.overlap(rows, inputs.scope)
     taken = int(rank_trace.dur[rows[mine]].sum())
     return float(left[mine].sum()) / taken if taken else 1 / _FASTER
@@ -267,7 +283,7 @@ def _beyond_half(inputs: Inputs, rank: int, units: _Units) -> bool:
 
 
 def _faster(rank_trace: RankTrace, units: _Units) -> list[Edit]:
-    rows, left = _in_16_bits(rank_trace, units)
+    rows, left = _in_fewer_bits(rank_trace, units)
     names = rank_trace.name[rows]
     taken = np.bincount(names, rank_trace.dur[rows], len(rank_trace.names))
     kept = np.bincount(names, left, len(rank_trace.names))
@@ -303,6 +319,18 @@ def _names_of(inputs: Inputs, rank: int, units: _Units) -> frozenset[str]:
 
 
 RULES = (
+    Rule(
+        topic="fp64_units",
+        question="on which units kernels multiply",
+        title="Multiplying in double precision",
+        label="FP64 matmuls",
+        cause="matmuls in double precision",
+        lost_as="compute",
+        judge=fp64_units,
+        risk="fp32 keeps 24 of 53 bits: results have to be compared.",
+        needs="A model that does not need double precision.",
+        wrong_if="The model needs the precision, as simulations may, or the products are too short.",
+    ),
     Rule(
         topic="fp32_units",
         question="on which units kernels multiply",

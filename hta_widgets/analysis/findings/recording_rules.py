@@ -238,7 +238,7 @@ def start_up(inputs: Inputs) -> Found | None:
         "idle_breakdown",
         _of_start_up(inputs, windows),
         lost=inputs.when(windows, lambda rank: inputs.start_up[rank].idle & inputs.judged_time(rank)),
-        title=_title_of(longest),
+        title=_title_of(longest, cost),
     )
     return Found(START_UP, finding)
 
@@ -261,11 +261,6 @@ def _settled(inputs: Inputs, settled: int) -> Found:
         calls=_calls_text(inputs, longest),
         rest=Claim("judged_time", max(inputs.judged_ns.values(), default=0), "ns"),
     )
-    most = longest[0]
-    what = brief(short_place(most.about)) if most.about else "code"
-    what = {"compiler": "compiling ", "first": "the first call of ", "profiler": "the profiler's "}.get(
-        most.kind, ""
-    ) + what
     return Found(
         replace(START_UP, role="aside"),
         Finding(
@@ -276,7 +271,7 @@ def _settled(inputs: Inputs, settled: int) -> Found:
             "idle_breakdown",
             _of_start_up(inputs, own),
             headline=f"Start-up takes the first {duration(first // count)} of {duration(whole // count)}, "
-            f"mostly {what}",
+            f"mostly {longest[0].brief}",
         ),
     )
 
@@ -348,6 +343,13 @@ class _Cold(NamedTuple):
     about: str
     names: list[str]
 
+    @property
+    def brief(self) -> str:
+        """`cudaFree`, `compiling fused_moe_kernel`."""
+        what = brief(short_place(self.about)) if self.about else "code"
+        of = {"compiler": "compiling ", "first": "the first call of ", "profiler": "the profiler's "}
+        return of.get(self.kind, "") + what
+
     def text(self, nth: int, of_several: bool) -> Text:
         """`cudaFree (8.0 s)`, `compiling fused_moe_kernel (356 ms on rank 1)`."""
         ranks, which = (self.rank,), {"calls": self.names}
@@ -394,12 +396,11 @@ def _calls_text(inputs: Inputs, calls: list[_Cold]) -> Text:
     return says([cold.text(nth, of_several) for nth, cold in enumerate(calls)], ", ")
 
 
-def _title_of(calls: list[_Cold]) -> str:
-    """`Starting up, compiling fused_moe_kernel,` where that is what takes longest; "": that of the rule."""
-    first = calls[0] if calls else None
-    if first is None or first.kind != "compiler":
-        return ""
-    return f"Starting up, compiling {brief(short_place(first.about)) if first.about else 'code'},"
+def _title_of(calls: list[_Cold], cost_ns: int) -> str:
+    """`Starting up, compiling f,` where that is what takes longest; `mostly cudaFree`, where most; or ""."""
+    if calls and calls[0].kind == "compiler":
+        return f"Starting up, {calls[0].brief},"
+    return f"Starting up, mostly {calls[0].brief}," if calls and 2 * calls[0].ns >= cost_ns else ""
 
 
 def _verdict(rule: Rule, text: Text, suggestion: str) -> Found:

@@ -62,81 +62,56 @@ def several_ranks(inputs: Inputs) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the program, as edits of a replay.
+    """A change of the program, as edits of a replay."""
 
-    Attributes:
-        label: how a sentence names it: "without the data loader's time".
-        edits_of: the edits that stand for it on a rank.
-        beyond_cost: why it may save more than the cost, as a sentence.
-        without_effect: why it is unknown what can be saved where the replay saves nothing; "": then
-            nothing is.
-        first: edits that are made before, since other findings are about their effect; `first_label` names
-            them.
-        limit: what to add to the label where no more than the cost counts as saved; "" where all counts.
-    """
-
-    label: Said
-    edits_of: Callable[[RankTrace], list[Edit]]
-    beyond_cost: str = ""
+    label: Said  # how a sentence names it: "without the data loader's time"
+    edits_of: Callable[[RankTrace], list[Edit]]  # the edits that stand for it on a rank
+    beyond_cost: str = ""  # why it may save more than the cost, as a sentence
+    # why it is unknown what can be saved where the replay saves nothing; "": then nothing is
     without_effect: str = ""
+    # edits that are made before, since other findings are about their effect; `first_label` names them
     first: Callable[[Inputs, int], list[Edit]] | None = None
     first_label: str = ""
+    # what to add to the label where no more than the cost counts as saved; "" where all counts
     limit: Callable[[Inputs, Finding, int], str] | None = None
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One topic: the question, how to answer it, and what follows from the answer.
+    """One topic: the question, how to answer it, and what follows from the answer."""
 
-    Attributes:
-        topic: its identifier.
-        question: what is unknown where the data for it is missing.
-        title: a noun phrase that can be the subject of "costs 5 % of the time".
-        judge: finds it, or None; raises `MissingDataError` where the recording cannot tell.
-        role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
-            work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
-            time; or of its "memory".
-        label: over its part of the bar, in four words at most; "" is the title.
-        cause: in a headline, behind a colon or "and"; "" is the title. In both, {rank} is the finding's.
-        lost_as: the class of the time that it costs.
-        general: it says what kind of time is lost; a narrower rule may say why.
-        says_why: of a late rank it says what that does meanwhile, not only that it is late.
-        applies: whether finding nothing is worth a word.
-        change: what takes its cost away; a finding may name another one.
-        no_change: why no change is replayed.
-        among_ranks: ranks that wait for a "late" one, or for several "in turn", or the "reason" why one is
-            late: only a replay of all ranks tells what that costs.
-        risk, needs: what may go wrong with what is suggested, and what it takes.
-        wrong_if: what would make the finding false.
-        headline: the verdict in one sentence, where it is not built from cost and saving.
-        leads: the answer in one sentence begins with what it finds.
-        beside: what it finds stands beside the headline, and says more than the verdict.
-        of_some_steps: what is mostly lost in its steps, and less than they lose, is no cause of its own.
-        unjudged: it is about what of the recording is not judged.
-    """
-
-    topic: str
-    question: str
-    title: str
+    topic: str  # its identifier
+    question: str  # what is unknown where the data for it is missing
+    title: str  # a noun phrase that can be the subject of "costs 5 % of the time"
+    # finds it, or None; raises `MissingDataError` where the recording cannot tell
     judge: Callable[[Inputs], Finding | None]
+    # a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some work;
+    # an "aside" that costs nothing; what is said of the "recording" instead of anything about its time; or of
+    # its "memory"
     role: Role = "cause"
-    label: str = ""
+    label: str = ""  # over its part of the bar, in four words at most; "" is the title
+    # in a headline, behind a colon or "and"; "" is the title. In both, {rank} is the finding's.
     cause: str = ""
-    lost_as: LostAs = "compute"
-    general: bool = False
-    says_why: bool = True
-    applies: Callable[[Inputs], bool] = always
-    change: Change | None = None
-    no_change: str = ""
+    lost_as: LostAs = "compute"  # the class of the time that it costs
+    general: bool = False  # it says what kind of time is lost; a narrower rule may say why
+    says_why: bool = True  # of a late rank it says what that does meanwhile, not only that it is late
+    applies: Callable[[Inputs], bool] = always  # whether finding nothing is worth a word
+    change: Change | None = None  # what takes its cost away; a finding may name another one
+    no_change: str = ""  # why no change is replayed
+    # ranks that wait for a "late" one, or for several "in turn", or the "reason" why one is late: only a
+    # replay of all ranks tells what that costs
     among_ranks: Literal["", "late", "in turn", "reason"] = ""
+    # what may go wrong with what is suggested, and what it takes
     risk: str = ""
     needs: str = ""
-    wrong_if: str = ""
-    headline: str = ""
-    leads: bool = False
-    beside: bool = False
+    wrong_if: str = ""  # what would make the finding false
+    headline: str = ""  # the verdict in one sentence, where it is not built from cost and saving
+    leads: bool = False  # the answer in one sentence begins with what it finds
+    beside: bool = False  # what it finds stands beside the headline, and says more than the verdict
+    # what is mostly lost in its steps, and less than they lose, is no cause of its own
     of_some_steps: bool = False
-    unjudged: bool = False
+    no_reason: bool = False  # what is lost is known, and not why
+    unjudged: bool = False  # it is about what of the recording is not judged
 
     @property
     def name(self) -> str:

@@ -17,7 +17,9 @@ from hta_widgets.analysis.findings import (
     conversion_rule,
     copy_rules,
     ddp_rules,
+    dense_rules,
     device_rules,
+    double_rule,
     drift_rules,
     exposed_communication,
     fsdp_rules,
@@ -40,6 +42,8 @@ from hta_widgets.analysis.findings import (
     queue_rules,
     recomputation_rule,
     region_rules,
+    serving_host,
+    serving_pipeline,
     serving_rules,
     serving_work,
     shape_rules,
@@ -59,6 +63,8 @@ from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    *serving_host.RULES,
+    serving_pipeline.RULE,
     *serving_rules.RULES,
     *serving_work.RULES,
     shared_device.RULE,
@@ -70,6 +76,8 @@ RULES: Final[tuple[Rule, ...]] = (
     growing_rule.RULE,
     compiling_rule.RULE,
     conversion_rule.RULE,
+    double_rule.RULE,
+    *dense_rules.RULES,
     anomaly_rule.RULE,
     threads_rule.RULE,
     *host_communication_rules.RULES,
@@ -91,7 +99,7 @@ RULES: Final[tuple[Rule, ...]] = (
     shape_rules.RULE,
     *launch_rules.RULES,
     fusion_rules.RULE,
-    recomputation_rule.RULE,
+    *recomputation_rule.RULES,
     slow_steps.RULE,
     bimodal_steps.RULE,
     drift_rules.RULE,
@@ -108,6 +116,11 @@ BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP, NO_DEVICE, DI
 def leading(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows of `overview` with which the answer in one sentence begins."""
     return frame["topic"].isin([rule.topic for rule in RULES if rule.leads])
+
+
+def is_beside(topic: str) -> bool:
+    """Whether a row of `overview` stands before the headline, or beside it."""
+    return topic in BY_TOPIC and (BY_TOPIC[topic].leads or BY_TOPIC[topic].beside)
 
 
 def beside(frame: pd.DataFrame) -> pd.Series[bool]:

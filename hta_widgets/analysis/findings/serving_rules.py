@@ -1,85 +1,29 @@
-"""Rules about a server: how long a token takes, the time between steps, and decoding behind prompts."""
+"""Rules about a server: how long a token takes, decoding behind prompts, and transfers of its cache."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
-from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.serving.bubbles import bubbles_of, idle_between
+from hta_widgets.analysis.findings.rule import Rule, never
+from hta_widgets.analysis.findings.serving_advice import option
+from hta_widgets.analysis.findings.serving_host import named, waiting, waiting_of, where_of
+from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
 from hta_widgets.analysis.serving.phases import METRICS, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
-from hta_widgets.analysis.serving.table import is_server, steps_of
+from hta_widgets.analysis.serving.table import UNTIL_NEXT, steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief
 
-Answer = TypeVar("Answer")
-
-_MOST: Final = 0.5
 # Less of the time between steps is not worth a word.
-_LEAST_BUBBLE_PCT: Final = 1.0
-# Steps in which requests decode, and no prompt is read.
-_DECODING: Final = ("decode", "verify")
-_AHEAD: Final = "scheduled ahead, each step begins when the one before it ends"
-_REMEDIES: Final = (
-    (
-        r"schedul|get_next_batch|prepare_inputs|update_states|allocate_slots",
-        "Schedule the next step while the device works on this one: vLLM with --async-scheduling, SGLang "
-        "with its overlap scheduler (no --disable-overlap-schedule), TensorRT-LLM likewise "
-        "(disable_overlap_scheduler: false).",
-    ),
-    (
-        r"detok|output_proc|process_outputs|stream_output|make_stats|process_batch_result",
-        "Move the handling of tokens out of the engine's loop: detokenise in another process, stream every "
-        "few tokens (vLLM --stream-interval, SGLang --stream-interval).",
-    ),
-    (
-        r"sampl|logits_proc|grammar|bitmask|penal",
-        "Sample on the device, and prepare masks of structured output while the device works.",
-    ),
-    (
-        r"\bitem\b|_local_scalar_dense|\bcpu\b|tolist|[sS]ynchronize|numpy",
-        "Read tokens back later or not at all: copy them asynchronously, and launch the next step first "
-        "(vLLM --async-scheduling, SGLang's overlap scheduler).",
-    ),
-    (
-        r"broadcast|recv|shm_|zmq|rpc|pickle|\bget\b|dequeue|acquire",
-        "The workers wait for the engine's message: shorten what it sends and computes before it, or send "
-        "the next step ahead (asynchronous scheduling).",
-    ),
-)
-_OTHER_REMEDY: Final = (
-    "Shorten what the host does then, or do it while the device works: schedule the next step ahead (vLLM "
-    "--async-scheduling, SGLang's overlap scheduler)."
-)
-_UNKNOWN_REMEDY: Final = (
-    "Record what the engine does then: Python stacks (with_stack=True) of the process that schedules, and of "
-    "all its threads. Scheduling the next step ahead (vLLM --async-scheduling, SGLang's overlap scheduler) "
-    "hides such time."
-)
-
-
-def steps_in_words(phase: str) -> str:
-    """`decode steps`, or `steps` where the engine does not name their phase."""
-    return "steps" if phase == "unknown" else f"{phase} steps"
-
-
-def is_serving(inputs: Inputs) -> bool:
-    """Whether any rank names steps of a server."""
-    return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
+_LEAST_BUBBLE_PCT = 1.0
 
 
 def leading_phase(inputs: Inputs, rank: int) -> str | None:
@@ -107,13 +51,12 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         works = Claim("serving_works", row.works_pct, "%", whole, (rank,), about)
         device = inputs.accelerator.word
         first += say("; the {device} works {works} of it", device=device, works=works)
-    idle = of_ranks(inputs, _between)
-    share, cost = _lost(inputs, idle)
+    idle = of_ranks(inputs, waiting)
+    share, cost = waiting_of(inputs, idle)
     if row.follows and share >= _LEAST_BUBBLE_PCT:
         # as in the finding about it, of all steps: one loss has one figure
-        bubble = inputs.per_step("between_steps", cost, sorted(idle))
-        place = inputs.of(rank, _place).frame
-        first += say("; {bubble} between steps{place}", bubble=bubble, place=_named(place, rank))
+        bubble, where = inputs.per_step("between_steps", cost, sorted(idle)), where_of(inputs, sorted(idle))
+        first += say("; {bubble} {where}{place}", bubble=bubble, where=where, place=named(inputs, rank))
     text = first
     if row.tokens_per_s is not None:
         rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,), about=about)
@@ -128,39 +71,6 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         severity="verdict",
         headline=str(first),
     )
-
-
-def bubble_between_steps(inputs: Inputs) -> Finding | None:
-    """Time between the steps of a server in which the device waits for the next one."""
-    idle = of_ranks(inputs, _between)
-    lost = {rank: time for rank, time in idle.items() if time.length}
-    if not lost:
-        return None
-    ranks = sorted(idle)
-    judged = {rank: inputs.judged_ns[rank] for rank in ranks}
-    share, cost = _lost(inputs, idle)
-    worst = max(lost, key=lambda rank: (lost[rank].length / judged[rank], -rank))
-    place = inputs.of(worst, _place)
-    return Finding(
-        cost,
-        share,
-        say(
-            "Between steps the device idles {lost}. {doing}",
-            lost=inputs.time_lost("between_steps", share, cost, ranks),
-            doing=_doing(place, worst),
-        ),
-        _remedy(place),
-        "serving_steps",
-        Evidence(rank=worst if len(lost) > 1 else None, event_rank=worst, span=lost[worst].longest,
-                 event_id=place.event_id),
-        change=Change(
-            say("without {place} between steps", place=place_claim("between_steps_in", place.frame, worst)),
-            lambda _: [edits.without(edits.exactly(place.frame))],
-        ) if place.frame else None,
-        saves_at_most=_AHEAD,
-        lost=lost,
-        share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
-    )  # fmt: skip
 
 
 def decode_behind_prefill(inputs: Inputs) -> Finding | None:
@@ -190,9 +100,8 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
         behind.cost_ns,
         share,
         text,
-        "Read prompts in smaller pieces (vLLM --max-num-batched-tokens, SGLang --chunked-prefill-size). That "
-        "shortens the longest wait at some cost of throughput. Or read them on other devices (disaggregated "
-        "prefill).",
+        f"Read prompts in smaller pieces{option(inputs, 'chunks')}. That shortens the longest wait at some "
+        "cost of throughput. Or read them on other devices (disaggregated prefill).",
         "serving_steps",
         Evidence(event_rank=rank, span=behind.span),
         severity="note" if severity_of(share) else None,
@@ -247,14 +156,6 @@ class _Rate(NamedTuple):
     span: tuple[int, int] | None
 
 
-class _Place(NamedTuple):
-    """What the host does between steps: a Python function or call; else after what nothing is recorded."""
-
-    frame: str
-    after: str
-    event_id: int | None
-
-
 class _Behind(NamedTuple):
     """How long decoding waits for prompts; the longest wait for a token, and with half the piece at least.
 
@@ -269,19 +170,8 @@ class _Behind(NamedTuple):
     span: tuple[int, int]
 
 
-def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
-    """What is found of the ranks that name steps of a server, and whose device work is recorded."""
-    ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
-    return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
-
-
-def _names_steps(inputs: Inputs, rank: int) -> bool:
-    rank_trace = inputs.trace.rank(rank)
-    return is_server(rank_trace) and rank_trace.device_span is not None
-
-
 def _rate(inputs: Inputs, rank: int) -> _Rate | None:
-    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
+    steps = timed_steps(inputs, rank)
     phases = phases_of(steps)
     phase = leading_phase(inputs, rank)
     if phase is None:
@@ -300,9 +190,16 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
     )
 
 
-def _leading(inputs: Inputs, rank: int) -> str | None:
+def timed_steps(inputs: Inputs, rank: int) -> pd.DataFrame:
+    """The steps that show how long one takes: none in which the server starts up, nor the wait for these."""
     steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
-    phases = phases_of(steps)
+    starting = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
+    steps.loc[starting.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
+    return steps[~starting]
+
+
+def _leading(inputs: Inputs, rank: int) -> str | None:
+    phases = phases_of(timed_steps(inputs, rank))
     phases = phases[phases["period_ns"].notna()]
     if phases.empty:
         return None
@@ -310,90 +207,30 @@ def _leading(inputs: Inputs, rank: int) -> str | None:
     return str((tokens if len(tokens) else phases)["phase"].iloc[0])
 
 
-def _between(inputs: Inputs, rank: int) -> Intervals:
-    return idle_between(inputs.trace.rank(rank)) & inputs.judged_time(rank)
-
-
-def _lost(inputs: Inputs, idle: dict[int, Intervals]) -> tuple[float, int]:
-    """How much of the judged time of these ranks that is, in %, and ns on each."""
-    whole = sum(time.length for time in idle.values())
-    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in idle), whole // len(idle)
-
-
 def _moved(inputs: Inputs, rank: int) -> tuple[Intervals, Intervals]:
     rank_trace, judged = inputs.trace.rank(rank), inputs.judged_time(rank)
     return moved(rank_trace) & judged, moved_alone(rank_trace) & judged
-
-
-def _place(inputs: Inputs, rank: int) -> _Place:
-    """Where the host is for most of the time between judged steps."""
-    rank_trace = inputs.trace.rank(rank)
-    steps, bubbles = steps_of(rank_trace), bubbles_of(rank_trace)
-    judged = set(in_scope(steps, inputs.scope)["iteration"])
-    of_frame: Counter[int] = Counter()
-    of_after: Counter[int] = Counter()
-    rows: dict[int, int] = {}
-    idle = 0
-    for iteration, bubble in zip(steps["iteration"].tolist(), bubbles, strict=True):
-        if bubble is None or iteration not in judged:
-            continue
-        idle += bubble.idle_ns
-        row = bubble.frame if bubble.frame >= 0 else bubble.call if bubble.is_recorded else -1
-        if row >= 0:
-            of_frame[int(rank_trace.name[row])] += bubble.idle_ns
-            rows.setdefault(int(rank_trace.name[row]), row)
-        elif bubble.before >= 0:
-            of_after[int(rank_trace.name[bubble.before])] += bubble.idle_ns
-    for place, found in enumerate((of_frame, of_after)):
-        code, time = max(found.items(), key=lambda each: (each[1], -each[0]), default=(-1, 0))
-        if time > _MOST * idle:
-            name = rank_trace.names[code]
-            if place == 0:
-                return _Place(name, "", int(rank_trace.event_id[rows[code]]))
-            return _Place("", name, None)
-    return _Place("", "", None)
-
-
-def _doing(place: _Place, rank: int) -> Text:
-    if place.frame:
-        return say("The host runs {place} then.", place=place_claim("between_steps_in", place.frame, rank))
-    if place.after:
-        after = place_claim("unrecorded_after", place.after, rank)
-        return say("What the host does then, after {after}, is not recorded.", after=after)
-    return say("What the host does then differs, or is not recorded.")
-
-
-def _named(frame: str, rank: int) -> Text:
-    """` in schedule`, the function without its file, for the verdict; or nothing."""
-    if not frame:
-        return NOTHING_SAID
-    function = brief(frame.rpartition(": ")[2])
-    place = Claim("between_steps_in", frame, "name", ranks=(rank,), shown=function)
-    return say(" in {place}", place=place)
-
-
-def _remedy(place: _Place) -> str:
-    if not place.frame:
-        return _UNKNOWN_REMEDY
-    return next((text for word, text in _REMEDIES if re.search(word, place.frame)), _OTHER_REMEDY)
 
 
 def _behind(inputs: Inputs, rank: int) -> _Behind | None:
     """Prompts between two steps in which requests decode, or beside them."""
     steps = steps_of(inputs.trace.rank(rank)).assign(rank=rank)
     phases = phases_of(steps)
-    phases = phases[phases["phase"].isin(_DECODING) & phases["follows"]]
+    phases = phases[phases["phase"].isin(DECODING) & phases["follows"]]
     if phases.empty:
         return None
     phase, usual = str(phases["phase"].iloc[0]), int(phases["period_ns"].iloc[0])
     judged = set(in_scope(steps, inputs.scope)["iteration"])
-    steps = steps[steps["period_ns"].notna()]
-    decodes = np.flatnonzero(steps["phase"].isin((*_DECODING, "mixed")))
+    places = np.flatnonzero(steps["period_ns"].notna())
+    steps = steps.iloc[places]
+    decodes = np.flatnonzero(steps["phase"].isin((*DECODING, "mixed")))
     cost, longest = 0, (0, (0, 0))
     for at, following in pairwise(decodes.tolist()):
         if steps["iteration"].iloc[at] not in judged:
             continue
         begin, end = int(steps["start_ns"].iloc[at]), int(steps["start_ns"].iloc[following])
+        if places[following] - places[at] > following - at:
+            continue  # the server had no requests in between
         between = steps["phase"].iloc[at + 1 : following].eq("prefill").any()
         if not between and steps["phase"].iloc[at] != "mixed":
             continue
@@ -414,18 +251,6 @@ RULES = (
         role="work",
         applies=never,
         leads=True,
-    ),
-    Rule(
-        topic="bubble_between_steps",
-        question=IDLE_QUESTION,
-        title="Waiting between steps",
-        label="Gaps between steps",
-        cause="waiting between steps",
-        lost_as="idle",
-        judge=bubble_between_steps,
-        applies=is_serving,
-        risk="Scheduled ahead, a step does not know yet which requests the one before it ends.",
-        wrong_if="There are no requests to work on then.",
     ),
     Rule(
         topic="decode_behind_prefill",

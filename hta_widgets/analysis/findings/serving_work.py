@@ -11,9 +11,12 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
-from hta_widgets.analysis.findings.serving_rules import is_serving, leading_phase, of_ranks, steps_in_words
+from hta_widgets.analysis.findings.serving_advice import option
+from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
+from hta_widgets.analysis.findings.serving_rules import leading_phase
 from hta_widgets.analysis.serving.padding import computed_requests
 from hta_widgets.analysis.serving.parts import part_of_kernel
+from hta_widgets.analysis.serving.phases import in_turns
 from hta_widgets.analysis.serving.roles import Roles, roles_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import steps_of
@@ -48,6 +51,10 @@ _ADVICE: Final = {
 _READ_LESS: Final = (
     "Each step of decoding reads all weights and the cache: larger batches, or fewer bytes (fp8, fp4, a "
     "quantised cache), make a token cheaper."
+)
+_DENOISE_LESS: Final = (
+    "Each denoising step computes all of the picture: products of lower precision (fp8) take less time, and "
+    "so do fewer steps, or steps that use again what earlier ones computed."
 )
 _COMPUTE_LESS: Final = (
     "Each token of a prompt is computed: products of lower precision (fp8) take less time, and a prefix "
@@ -90,7 +97,7 @@ def serving_work(inputs: Inputs) -> Finding | None:
         "roles",
         Evidence(event_rank=rank),
         severity="verdict",
-        headline=f"most of it is {most}" if shown.max() >= _MOST_PCT else f"{most} take most of it",
+        headline=f"{'mostly' if shown.max() >= _MOST_PCT else 'above all'} {most}",
     )
 
 
@@ -119,8 +126,8 @@ def padding(inputs: Inputs) -> Finding | None:
             real=Claim("real_requests", found[worst].real, "count", ranks=(worst,)),
             lost=inputs.time_lost("padding", share, cost, ranks),
         ),
-        "Capture graphs of sizes near this batch (vLLM cudagraph_capture_sizes, SGLang --cuda-graph-bs), or "
-        "limit the batch to a size that is captured.",
+        f"Capture graphs of sizes near this batch{option(inputs, 'sizes of graphs')}, or limit the batch to "
+        "a size that is captured.",
         "serving_steps",
         Evidence(event_rank=worst, span=found[worst].span),
         severity="note" if severity_of(share) else None,
@@ -156,23 +163,103 @@ def uneven_experts(inputs: Inputs) -> Finding | None:
                 "rank_with_most_experts", (heaviest,), "ranks", ranks=tuple(ranks), shown=str(heaviest)
             ),
         ),
-        "Balance the experts among the ranks, with copies of those that are chosen most (vLLM --enable-eplb, "
-        "SGLang --enable-eplb with --ep-num-redundant-experts).",
+        "Balance the experts among the ranks, with copies of those that are chosen most"
+        f"{option(inputs, 'experts')}.",
         "roles",
         Evidence(rank=heaviest),
         severity="note" if severity_of(share) else None,
+        explains=heaviest if table[heaviest].sum() >= _UNEQUAL * mean.sum() else None,
     )
 
 
 def _advice(shown: pd.Series[float], most: str, phase: str) -> str:
     if added := next((part for part in _ADDED if shown.get(part, 0.0) >= _ADDED_PCT), ""):
         return _ADVICE[added]
-    return _ADVICE.get(most, _COMPUTE_LESS if phase in ("prefill", "mixed") else _READ_LESS)
+    usual = {"prefill": _COMPUTE_LESS, "mixed": _COMPUTE_LESS, "diffusion": _DENOISE_LESS}
+    return _ADVICE.get(most, usual.get(phase, _READ_LESS))
+
+
+def adapters(inputs: Inputs) -> Finding | None:
+    """Kernels of LoRA beside the products of the model."""
+    return _added(
+        inputs,
+        "LoRA",
+        "Adapters (LoRA) take {lost}, beside the products of the model.",
+        "merged into the weights, an adapter takes no time of its own",
+    )
+
+
+def sampling_work(inputs: Inputs) -> Finding | None:
+    """Kernels that choose the next tokens."""
+    return _added(
+        inputs,
+        "sampling",
+        "Choosing the next tokens takes {lost} on the device.",
+        "a fused sampler, or greedy sampling, takes hardly any time",
+    )
+
+
+def _added(inputs: Inputs, part: str, text: str, why: str) -> Finding | None:
+    """A part beside the model's own that takes much of the judged time."""
+    found = {rank: parts.get(part, 0) for rank, parts in of_ranks(inputs, _part_times).items()}
+    whole, judged = sum(found.values()), sum(inputs.judged_ns[rank] for rank in found)
+    if not whole or 100.0 * whole < _ADDED_PCT * judged:
+        return None
+    ranks = sorted(found)
+    share, cost = 100.0 * whole / judged, whole // len(ranks)
+    return Finding(
+        cost,
+        share,
+        say(text, lost=inputs.time_lost("added_work", share, cost, ranks, part=part)),
+        _ADVICE[part],
+        "roles",
+        Evidence(event_rank=max(ranks, key=lambda rank: (found[rank], -rank))),
+        saves_at_most=why,
+    )
+
+
+def unaccepted_drafts(inputs: Inputs) -> Finding | None:
+    """Drafts of which too few are accepted for the time that they take."""
+    found = {rank: each for rank, each in of_ranks(inputs, _drafts).items() if each}
+    if not found:
+        return None
+    rank = max(found, key=lambda rank: (found[rank].cost_ns, -rank))
+    most = found[rank]
+    share = 100.0 * most.cost_ns / inputs.judged_ns[rank]
+    if not severity_of(share):
+        return None
+    return Finding(
+        most.cost_ns,
+        share,
+        say(
+            "Drafts cost more time than they save. A request gets {tokens} tokens per turn; drafting takes "
+            "{drafting} of it. Without drafts a token takes {without} instead of {now}.",
+            tokens=Claim("tokens_per_turn", most.tokens, "count", "", (rank,), {}, f"{most.tokens:.2f}"),
+            drafting=Claim("drafting", most.drafting_pct, "%", "the turns", (rank,)),
+            without=Claim("token_without_drafts", most.without_ns, "ns", ranks=(rank,)),
+            now=Claim("token_with_drafts", most.now_ns, "ns", ranks=(rank,)),
+        ),
+        f"Draft fewer tokens{option(inputs, 'drafts')}, or none; or take a draft model that is smaller, or "
+        "agrees more often.",
+        "serving_phases",
+        Evidence(rank=rank if len(inputs.trace.ranks) > 1 else None, event_rank=rank),
+        saves_at_most="steps without drafts take about as long as verifying them does now",
+    )
 
 
 class _Work(NamedTuple):
     phase: str
     parts: pd.Series[float]
+
+
+class _Drafts(NamedTuple):
+    """What drafts cost; tokens of a request in a turn, the share of drafting, a token without and with."""
+
+    cost_ns: int
+    tokens: float
+    drafting_pct: float
+    without_ns: float
+    now_ns: float
 
 
 class _Padded(NamedTuple):
@@ -198,6 +285,38 @@ def _work(inputs: Inputs, rank: int) -> _Work | None:
     if not time.sum():
         return None
     return _Work(phase, (100.0 * time / time.sum()).sort_values(ascending=False, kind="stable"))
+
+
+def _part_times(inputs: Inputs, rank: int) -> dict[str, int]:
+    """What each part of the model takes of the judged steps' device work, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    steps, known = steps_of(rank_trace), roles_of(rank_trace)
+    judged = steps["iteration"].isin(in_scope(steps, inputs.scope)["iteration"]).to_numpy(np.bool_)
+    mine = judged[known.step]
+    parts = np.array(_parts(rank_trace, known), object)[mine]
+    times = pd.Series(rank_trace.dur[known.rows[mine]]).groupby(parts).sum()
+    return {str(part): int(time) for part, time in times.items()}
+
+
+def _drafts(inputs: Inputs, rank: int) -> _Drafts | None:
+    """Of turns whose accepted tokens are known; None where a token would take no less without drafts."""
+    turns = in_turns(in_scope(steps_of(inputs.trace.rank(rank)), inputs.scope).assign(rank=rank))
+    turns = turns[turns["phase"].isin(DECODING) & (turns["tokens"] > turns["requests"]).fillna(False)]
+    turns = turns[turns[["emitted", "period_ns", "device_ns", "bubble_ns"]].notna().all(axis=1)]
+    if turns.empty:
+        return None
+    whole, made, requests = (float(turns[name].sum()) for name in ("period_ns", "emitted", "requests"))
+    drafting = whole - float((turns["device_ns"] + turns["bubble_ns"]).sum())
+    now, without = whole / made, (whole - drafting) / requests
+    if without >= now:
+        return None
+    return _Drafts(
+        round(whole * (1 - without / now)),
+        made / requests,
+        100.0 * drafting / whole,
+        without * requests / len(turns),
+        now * requests / len(turns),
+    )
 
 
 def _padded(inputs: Inputs, rank: int) -> _Padded | None:
@@ -251,6 +370,39 @@ RULES = (
         role="work",
         applies=never,
         beside=True,
+    ),
+    Rule(
+        topic="adapters",
+        question="what adapters take",
+        title="Running LoRA adapters",
+        label="Adapters",
+        cause="LoRA adapters",
+        lost_as="compute",
+        judge=adapters,
+        applies=never,
+        wrong_if="Requests use several adapters, so that none can be merged.",
+    ),
+    Rule(
+        topic="sampling_work",
+        question="what choosing tokens takes",
+        title="Choosing tokens",
+        label="Sampling",
+        cause="choosing tokens",
+        lost_as="compute",
+        judge=sampling_work,
+        applies=never,
+        wrong_if="Requests need these filters and penalties.",
+    ),
+    Rule(
+        topic="unaccepted_drafts",
+        question="whether drafts save time",
+        title="Drafting too much",
+        label="Drafts",
+        cause="drafting too much",
+        lost_as="compute",
+        judge=unaccepted_drafts,
+        applies=never,
+        wrong_if="These requests are harder to draft than usual ones.",
     ),
     Rule(
         topic="padding",

@@ -105,14 +105,9 @@ def _at_places(rank_trace: RankTrace, before: Int64) -> bool:
     number[work] = np.arange(len(work))
     steps = rank_trace.iteration[before]
     if len(np.unique(steps[steps >= 0])) >= _STEPS:
-        in_step = rank_trace.iteration[work]
-        counts = Counter(in_step[in_step >= 0].tolist())
-        first: dict[int, int] = {}
-        for at, step in enumerate(in_step.tolist()):
-            first.setdefault(step, at)
-        places = [int(number[row]) - first[int(rank_trace.iteration[row])] for row in before.tolist()]
-        often = Counter(places)
-        there = sum(count for count in often.values() if count >= _HERE * len(counts))
+        known, first = np.unique(rank_trace.iteration[work], return_index=True)
+        _, often = np.unique(number[before] - first[np.searchsorted(known, steps)], return_counts=True)
+        there = int(often[often >= _HERE * np.count_nonzero(known >= 0)].sum())
     else:
         between = np.diff(np.sort(number[before]))
         there = max(Counter(between.tolist()).values()) + 1

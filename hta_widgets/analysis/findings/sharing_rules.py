@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
@@ -18,7 +19,6 @@ from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.scope import Scope
 
 ENOUGH: Final = 5
 """Kernels that make a median and quartiles, alone and beside communication."""
@@ -52,6 +52,10 @@ class _Runs(NamedTuple):
     number: Int64
     ns: Int64
     beside: npt.NDArray[np.bool_]
+
+
+_NONE = np.empty(0, np.int64)
+_NO_RUNS = _Runs(_NONE, _NONE, _NONE, _NONE > 0)
 
 
 class _Quartiles(NamedTuple):
@@ -116,9 +120,11 @@ def _advice(rank_trace: RankTrace) -> str:
 
 def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     rank_trace = inputs.trace.rank(rank)
-    runs = _runs(rank_trace, inputs.scope)
-    if runs is None:
+    runs = _runs(rank_trace)
+    chosen = rank_trace.overlap(runs.rows, inputs.scope)
+    if not chosen.any():
         return None
+    runs = _Runs(runs.rows[chosen], runs.number[chosen], runs.ns[chosen], runs.beside[chosen])
     alone, beside = (
         _quartiles(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside)
     )
@@ -160,8 +166,9 @@ def _quartiles(number: Int64, run_ns: Int64) -> _Quartiles:
     return _Quartiles(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
 
 
-def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
-    """Compute kernels with known shapes, judged, that run all alone or all beside communication.
+@memoize_per_rank()
+def _runs(rank_trace: RankTrace) -> _Runs:
+    """Compute kernels with known shapes that run all alone or all beside communication.
 
     Beside other work they are left out: it may slow them as well.
     """
@@ -169,17 +176,17 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     exchanges = rank_trace.event_class[rows] == EventClass.COMMUNICATION
     spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
     if not spans.length:
-        return None
+        return _NO_RUNS
     rows = _apart(rank_trace, rows[~exchanges])
     rows = rows[(rank_trace.event_class[rows] == EventClass.COMPUTE) & (rank_trace.launch[rows] >= 0)]
-    rows = np.sort(rows[rank_trace.overlap(rows, scope)], kind="stable")  # quick: almost in order
+    rows = np.sort(rows, kind="stable")  # quick: almost in order
     operator = rank_trace.parent[rank_trace.issuer[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
     recorded = recorded_inputs(rank_trace)
     shapes = recorded.shapes[recorded.of_row[operator]]
     rows, shapes = rows[shapes >= 0], shapes[shapes >= 0]
     if not len(rows):
-        return None
+        return _NO_RUNS
     ns = rank_trace.dur[rows]
     shared = spans.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))
     number = _alike(rank_trace, rows, shapes)

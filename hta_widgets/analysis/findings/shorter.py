@@ -54,7 +54,7 @@ class Shorter:
         inputs: Inputs,
         text: Said,
         suggestion: str,
-        change: Change,
+        change: Change | None = None,
         *,
         kind: str = "operators",
         run: int | None = None,

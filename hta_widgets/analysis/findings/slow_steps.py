@@ -41,9 +41,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         )
     if inputs.steps["usual_ns"].isna().all():
         raise MissingDataError(
-            "fourth complete step of a kind",
+            f"usual step time (needs {LEAST_STEPS} complete steps)",
             "Record more steps: torch.profiler.schedule(..., active=10).",
-            f"what is usual takes {LEAST_STEPS} steps to know",
         )
     steps = inputs.judged_rows
     steps = steps[~steps["partial"] & ~steps["start_up"]]
@@ -119,14 +118,14 @@ def slow_steps(inputs: Inputs) -> Finding | None:
 
 
 def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
-    """Unusual steps without those of which a stall of the host, a finding of its own, is most of the excess.
+    """Unusual steps without those of which a rare pause of the host, a finding of its own, is most.
 
     Of the others it is no part of the excess.
     """
     if late.empty:
         return late
     spans = zip(late["rank"], late["start_ns"], late["end_ns"], strict=True)
-    stalled = np.array([inputs.paused(rank).stalls.clip(start, end).length for rank, start, end in spans])
+    stalled = np.array([inputs.paused(rank).rare.clip(start, end).length for rank, start, end in spans])
     excess = late["excess_ns"].to_numpy(np.int64)
     return late.assign(excess_ns=excess - stalled)[2 * stalled < excess]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -22,6 +23,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.recording_rules import START_UP
 from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, leading
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
@@ -31,6 +33,7 @@ from hta_widgets.analysis.findings.sections import (
     RECORDING,
     SAVES,
     UNKNOWN,
+    VERDICT,
 )
 from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
@@ -49,6 +52,11 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.trust import forbidden
 
+_NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
+"""What is lost for no reason that is recorded, and at no place that says more."""
+_NOT_ESTIMATED: Final = ", saving not estimated"
+_HARDLY: Final = 100
+"""Where less than one in so many of the time is reachable, that is no goal."""
 _DOES: Final = {
     "compute": "the {device} computes {pct} of it",
     "communication": "communication takes {pct} of it",
@@ -140,7 +148,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         narrowed=scope != Scope(),
         headline=headline,
         limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
-        trust=_trust(trace, inputs, headline),
+        trust="" if _instead(frame).any() else _trust(trace, inputs, headline),
         whole_ns=shown.ns if shown else 0,
         per_step=shown.per_step if shown else False,
         parts=parts,
@@ -179,6 +187,11 @@ def without_little(
             rest[part.lost_as] = rest.get(part.lost_as, 0) + part.ns
     found = [replace(part, finding=place[part.finding]) for part in parts if part.finding in place]
     return [rows[at] for at in kept], [*found, *(Part(ns, "rest", name) for name, ns in rest.items() if ns)]
+
+
+def _instead(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` that say why nothing of the recording's time is judged."""
+    return (frame["section"] == RECORDING) & (frame["role"] == "recording") & ~beside(frame)
 
 
 def _trust(trace: Trace, inputs: Inputs, headline: str) -> str:
@@ -231,34 +244,82 @@ def _headline(
     rate = frame.loc[leading(frame), "headline"]
     if len(rate) and "host" not in whole.split:
         return str(rate.iloc[0])
-    return _of_whole(scope, frame, whole, parts, advice)
+    said = _of_whole(frame, whole, parts, advice)
+    if first := _most_of_all(frame, whole):
+        return f"{first}; of the rest, {said.replace(' of it', '', 1).removesuffix(_NOT_ESTIMATED)}"
+    return f"{_time(scope, whole)}; {said}"
 
 
-def _of_whole(
-    scope: Scope, frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]
-) -> str:
-    time = f"{duration(whole.ns)} per step" if whole.per_step else f"{duration(whole.ns)} in all"
+def _most_of_all(frame: pd.DataFrame, whole: Whole) -> str:
+    """What the program does for most of a recording without steps, before or after what is judged."""
+    apart = frame[apart_from_work(frame) & (frame["cost_ns"] > whole.ns)]
+    apart = apart[apart["topic"].eq(START_UP.topic) | apart["name"].ne("")]
+    return "" if whole.per_step or apart.empty else str(apart["headline"].iloc[0])
+
+
+def _time(scope: Scope, whole: Whole) -> str:
     if whole.per_step and scope.iterations and len(scope.iterations) == 1:
-        time = f"Step {scope.iterations[0]}: {duration(whole.ns)}"
+        return f"Step {scope.iterations[0]}: {duration(whole.ns)}"
+    return f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}"
+
+
+def _of_whole(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
+    """What can be saved, or is lost; first of all the work, if that takes nearly all of the time."""
+    work = _leading_work(frame, whole, parts, advice)
     savings = [part for part in parts if part.form in SAVINGS and _is_large(part, whole)]
     if savings:
-        left = whole.ns - saved_in(parts)
-        best = " at best" if any(part.form == "bound" for part in savings) else ""
-        # in the order of the findings, which every surface has: not by what is left for each in the bar
-        causes = in_words([advice[part.finding].cause_words for part in savings[:2]])
-        return f"{time}; {duration(left)} is reachable{best}: {causes}"
+        said = _reachable(frame, whole, parts, savings, advice)
+        return f"{work.partition(',')[0]}; {said}" if work else said
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
+    if work:
+        return work if unknown else f"nothing to save stands out: {work}"
     if unknown:
-        most = unknown[0]
-        if "host" in whole.split and _works_most(frame) and 100.0 * most.ns < WARNING_PCT * whole.ns:
-            return f"{time}; {decapitalised(_working(frame))}"
-        cause = advice[most.finding].cause_words
-        return f"{time}; {duration(most.ns)} of it is due to {cause}, saving not estimated"
+        most, lost = advice[unknown[0].finding], duration(unknown[0].ns)
+        if most.topic == START_UP.topic:  # what is no part of a steady step is nothing to save
+            return f"{lost} of it is {most.cause_words}"
+        return f"{lost} of it is due to {most.cause_words}{_NOT_ESTIMATED}"
     if len(told := _unknown(frame)):
-        return f"{time}; where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
+        return f"where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
     if idle := _idle_unknown(frame, whole):
-        return f"{time}; why the {whole.device} is idle for {percent(idle)} of it is unknown"
-    return f"{time}; nothing to save stands out: {_does(frame, whole)}"
+        return f"why the {whole.device} is idle for {percent(idle)} of it is unknown"
+    return f"nothing to save stands out: {_does(whole)}"
+
+
+def _leading_work(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
+    """The work that takes nearly all of the time, unless much else is lost, or unknown."""
+    lost = [
+        part.ns
+        for part in parts
+        if part.form == "unknown" and advice[part.finding].cause_words not in _NAMELESS
+    ]
+    much = 100.0 * max([saved_in(parts), *lost]) >= WARNING_PCT * whole.ns
+    unknown = len(_unknown(frame)) or _idle_unknown(frame, whole)  # about devices
+    return "" if much or ("host" not in whole.split and unknown) else _works(frame, whole)
+
+
+def _reachable(
+    frame: pd.DataFrame, whole: Whole, parts: list[Part], savings: list[Part], advice: list[Advice]
+) -> str:
+    """What is left of the time without its largest causes.
+
+    That hardly anything is left says nothing where a device has hardly anything to do.
+    """
+    left = whole.ns - saved_in(parts)
+    first = advice[savings[0].finding]
+    if _HARDLY * left < whole.ns and first.lost_as == "idle":
+        idle = percent(100.0 * whole.split["idle"] / whole.ns)
+        return f"the {whole.device} idles {idle} of it{_where(frame, first)}"
+    best = " at best" if any(part.form == "bound" for part in savings) else ""
+    # in the order of the findings, which every surface has: not by what is left for each in the bar
+    causes = in_words([advice[part.finding].cause_words for part in savings[:2]])
+    return f"{duration(left)} is reachable{best}: {causes}"
+
+
+def _where(frame: pd.DataFrame, idle: Advice) -> str:
+    """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
+    claims = json.loads(frame.loc[frame["topic"] == idle.topic, "claims"].iloc[0])
+    calls = [claim["shown"] for claim in claims if claim["measure"] == "most_idle_in"]
+    return f", mostly in {calls[0]}" if calls else f": {idle.cause_words}"
 
 
 def _unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:
@@ -281,55 +342,62 @@ def _nothing(frame: pd.DataFrame, whole: Whole | None) -> str:
     return "Nothing to save stands out"
 
 
-def _does(frame: pd.DataFrame, whole: Whole) -> str:
-    """What most of the time goes to; on a host its work, if that is found."""
+def _does(whole: Whole) -> str:
+    """What most of the time goes to."""
     if "host" in whole.split:
-        return decapitalised(_working(frame)) or "no cause takes much of it"
+        return "no cause takes much of it"
     main = max(whole.split, key=lambda name: whole.split[name])
     share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
     return _DOES[main].format(device=whole.device, pct=share)
 
 
-def _works_most(frame: pd.DataFrame) -> bool:
-    """Whether a host's work takes nearly all of the time, so that losses are smaller than that, or in it."""
-    return bool((frame.loc[frame["role"] == "work", "share_pct"] >= COMPUTE_BOUND_PCT).any())
-
-
-def _working(frame: pd.DataFrame) -> str:
-    """What a host does most of the time, as a sentence without its full stop; "" if that is not found."""
-    work = frame[frame["role"] == "work"]
-    if work.empty:
+def _works(frame: pd.DataFrame, whole: Whole) -> str:
+    """The work that takes nearly all of the time, and what it mostly is; "" if none does."""
+    verdict = frame[(frame["section"] == VERDICT) & ~leading(frame) & ~beside(frame)]
+    verdict = verdict[verdict["share_pct"] >= COMPUTE_BOUND_PCT]
+    if verdict.empty:
         return ""
-    first = work.iloc[0]
-    return f"{first['title']} takes {percent(first['share_pct'])} of it, and {first['headline']}"
+    row = verdict.iloc[0]
+    said = _DOES["compute"].format(device=whole.device, pct=percent(row["share_pct"]))
+    if "host" in whole.split:
+        said = f"{BY_TOPIC[row['topic']].cause} take {percent(row['share_pct'])} of it"
+    return f"{said}, {row['headline']}" if row["headline"] else said
 
 
 def _beside(
     scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
 ) -> Iterator[str]:
     """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
-    yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"])
+    first = "" if whole is None else _most_of_all(frame, whole)  # which the headline says
+    yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"] if said != first)
     aside = frame[beside(frame)]
     yield from aside.loc[aside["role"] == "recording", "text"]
+    verdict = frame[_instead(frame)]
+    yield from (
+        capitalised(row["text"].removeprefix(f"{row['title']}: "))
+        for _, row in verdict[verdict["text"] != verdict["headline"]].iterrows()
+    )
     if whole is None:
         return
     if leading(frame).any() and "host" not in whole.split:
         rate = frame[leading(frame)].iloc[0]
         yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
         yield from aside.loc[aside["role"] == "work", "text"]
-        yield f"{_of_whole(scope, frame, whole, parts, advice)}."
+        yield f"{_time(scope, whole)}; {_of_whole(frame, whole, parts, advice)}."
     yield _limits(frame, whole, parts, advice)
 
 
 def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
     saved = any(part.form in SAVINGS for part in parts)
+    # then the headline names no loss
+    apart = saved or ("host" not in whole.split and bool(_leading_work(frame, whole, parts, advice)))
     per = " per step" if whole.per_step else ""
     for form, end in (
         ("hidden", ", but taking it away saves nothing yet"),
         ("unknown", "; what can be saved of that is not estimated"),
     ):
         found = [part for part in parts if part.form == form and _is_large(part, whole)]
-        if found and (saved or form == "hidden"):
+        if found and (apart or form == "hidden"):
             most = max(found, key=lambda part: part.ns)
             return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
@@ -377,7 +445,7 @@ def _unjudged(frame: pd.DataFrame) -> list[Check]:
     if len(missing := frame[frame["severity"] == OPEN]):
         return [Check(capitalised(_lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
     whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
-    return [Check(str(row["text"]).removesuffix("."), str(row["suggestion"])) for _, row in whole.iterrows()]
+    return [Check(str(row["title"]), str(row["suggestion"])) for _, row in whole.iterrows()]
 
 
 def _lack(row: pd.Series) -> str:

@@ -252,7 +252,8 @@ def spent_in_steps(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict
     The last is empty where that is not known.
     """
     steps = inputs.judged_rows
-    steps = steps[(steps["rank"] == rank) & ~steps["partial"] & ~steps["start_up"]].reset_index(drop=True)
+    steps = steps[steps["rank"] == rank]
+    steps = steps[~steps["partial"] & ~steps["start_up"]].reset_index(drop=True)
     windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
     if not inputs.trace.rank(rank).device_span:
         host = _host(inputs, rank)

@@ -131,14 +131,13 @@ def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame
         "stream": np.where(stream == NULL, -1, stream),
         "launch_id": _or(-1, rank_trace.event_id, launch),
         "operator_id": _or(-1, rank_trace.event_id, operator),
+        "cause": _text(longest, list(CAUSES)),
+        "name": _text(_or(-1, rank_trace.name, row), rank_trace.names),
+        "launch_name": _text(_or(-1, rank_trace.name, launch), rank_trace.names),
+        "operator_name": _text(_or(-1, rank_trace.name, operator), rank_trace.names),
+        "thread": _text(_or(-1, rank_trace.tid, launch), rank_trace.tids),
     }
-    frame = pd.DataFrame(columns)
-    frame["cause"] = _text(longest, list(CAUSES))
-    frame["name"] = _text(_or(-1, rank_trace.name, row), rank_trace.names)
-    frame["launch_name"] = _text(_or(-1, rank_trace.name, launch), rank_trace.names)
-    frame["operator_name"] = _text(_or(-1, rank_trace.name, operator), rank_trace.names)
-    frame["thread"] = _text(_or(-1, rank_trace.tid, launch), rank_trace.tids)
-    return frame
+    return pd.DataFrame(columns, copy=False)
 
 
 def _operator(rank_trace: RankTrace, call: npt.NDArray[np.integer]) -> Int64:

@@ -140,13 +140,18 @@ def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, w
 
     An annotation that holds no call counts as one: it is there to tell what its time is for.
     """
+    waits = _by_thread(rank_trace, idle, part, windows)
+    recorded = [pieces & _recorded_on(rank_trace, thread) for thread, pieces in waits]
+    return _union(recorded).length if recorded else 0
+
+
+@memoize_per_rank(last=_THREADS)
+def _recorded_on(rank_trace: RankTrace, thread: int) -> Intervals:
+    """When a thread has any call open, or an annotation that holds none."""
     call = among(rank_trace.event_class, _CALLS)
     call[telling(rank_trace)] = True
-    recorded = []
-    for thread, pieces in _by_thread(rank_trace, idle, part, windows):
-        rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]
-        recorded.append(pieces & Intervals.union(rank_trace.start[rows], rank_trace.end[rows]))
-    return _union(recorded).length if recorded else 0
+    rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
 def short_place(name: str, within: Iterable[str] = ()) -> str:

@@ -12,6 +12,7 @@ from hta_widgets.analysis.kernels.breakdown import kernel_moments
 from hta_widgets.analysis.kernels.classes import MATRIX, KernelClass, kernel_class
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import duration, percent
+from hta_widgets.frames import TEXT
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -34,15 +35,15 @@ _COLUMNS: dict[str, Any] = {
     "count": np.int64,
     "time_ns": np.int64,
     "pct": np.float64,
-    "library": "str",
-    "operation": "str",
-    "unit": "str",
-    "tile": "str",
-    "layout": "str",
-    "split_k": "str",
+    "library": TEXT,
+    "operation": TEXT,
+    "unit": TEXT,
+    "tile": TEXT,
+    "layout": TEXT,
+    "split_k": TEXT,
     "alignment": "Int64",
     "stages": "Int64",
-    "epilogue": "str",
+    "epilogue": TEXT,
 }
 
 

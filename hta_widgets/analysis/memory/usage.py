@@ -13,6 +13,7 @@ from hta_widgets.analysis.memory.peaks import inside, peak_of, recorded
 from hta_widgets.arrays import Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import byte_size, duration, percent
+from hta_widgets.frames import TEXT
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.model import Trace
@@ -26,7 +27,7 @@ NO_OPERATOR = "(no operator)"
 
 _PEAK = {
     "rank": "int64", "device": "str", "peak_ns": "int64", "peak_bytes": "int64", "reserved_bytes": "Int64",
-    "top_operator": "str", "operator": "str", "annotation": "str", "iteration": "Int64", "blocks": "int64",
+    "top_operator": "str", "operator": "str", "annotation": TEXT, "iteration": "Int64", "blocks": "int64",
     "bytes": "int64", "share_pct": "float64",
 }  # fmt: skip
 
@@ -170,7 +171,7 @@ def _peak(
                 "bytes": [unseen],
             }
         )
-        rest = rest.assign(blocks=0).astype({"annotation": "str", "iteration": "Int64"})
+        rest = rest.assign(blocks=0).astype({"annotation": TEXT, "iteration": "Int64"})
         found = pd.concat([found, rest], ignore_index=True) if len(found) else rest
     return found.assign(
         rank=np.int64(rank),

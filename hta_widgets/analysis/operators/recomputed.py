@@ -3,6 +3,7 @@
 Operators of a backward pass work for a node of autograd and make no nodes themselves. Those that do (they
 have a sequence number of their own) inside a node are recorded for another pass: the forward pass run again,
 if the same operators with the same inputs followed each other there, or the derivative of a derivative.
+Without recorded inputs more of them have to follow each other.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from typing import Final
 
 import numpy as np
 
+from hta_widgets.analysis.calls.nesting import nest
+from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, order_in_groups
+from hta_widgets.trace.ordering import distinct, order_in_groups, paired
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
-_NODE: Final = "autograd::engine::evaluate_function"
+_WITH_SHAPES: Final = 2
+_WITHOUT_SHAPES: Final = 5
+"""The derivative of a derivative has no such run of the forward pass's operators in their order."""
 
 
 def recorded_again(rank_trace: RankTrace) -> Int64:
@@ -32,25 +38,49 @@ def recorded_again(rank_trace: RankTrace) -> Int64:
 
 @memoize_per_rank()
 def recomputed(rank_trace: RankTrace) -> Int64:
-    """Those of `recorded_again` whose operators follow each other as some of the forward pass do."""
+    """Rows of the kernels of those that follow each other as some of the forward pass do."""
     calls = operator_calls(rank_trace)
+    launches = np.zeros(len(calls.rows), np.bool_)
+    launches[calls.owner[calls.owner >= 0]] = True
+    return _kernels_of(rank_trace, calls, _alike(rank_trace, calls, launches))
+
+
+@memoize_per_rank()
+def recomputed_calls(rank_trace: RankTrace, thread: int) -> Int64:
+    """The same of a thread that computes itself: rows of the operators that are in no other one."""
+    calls = operator_calls(rank_trace)
+    row = calls.rows
+    whole = np.array([not is_node(name) and "::" in name for name in rank_trace.names] or [False], np.bool_)
+    at = np.flatnonzero(whole[rank_trace.name[row]])
+    start, end, of = (each[row[at]] for each in (rank_trace.start, rank_trace.end, rank_trace.thread))
+    outer = np.zeros(len(row), np.bool_)
+    outer[at[nest(start, end, of.astype(np.int64), np.zeros(len(at), np.int8)) < 0]] = True
+    found = row[_alike(rank_trace, calls, outer)]
+    mine: Int64 = found[rank_trace.thread[found] == thread]
+    return mine
+
+
+def _alike(rank_trace: RankTrace, calls: Calls, chosen: Bool) -> Int64:
+    """Which of the chosen calls are recorded again, and follow each other as some of the forward pass do."""
     in_node, again = _inside(rank_trace)
     if not again.any():
         return np.empty(0, np.int64)
-    launches = np.zeros(len(calls.rows), np.bool_)
-    launches[calls.owner[calls.owner >= 0]] = True
-    launching = np.flatnonzero(launches)
-    row = calls.rows[launching]
-    launching = launching[order_in_groups(rank_trace.thread[row], rank_trace.start[row])]
-    row, kind = calls.rows[launching], _kinds(rank_trace, calls.rows[launching])
-    thread = rank_trace.thread[row]
-    neighbours = (thread[:-1] == thread[1:]) & (kind[:-1] >= 0) & (kind[1:] >= 0)
-    pair = kind[:-1] * (kind.max(initial=0) + 1) + kind[1:]
-    of_forward = ~in_node[launching]
-    forward = pair[neighbours & of_forward[:-1] & of_forward[1:]]
-    equal = neighbours & again[launching[:-1]] & again[launching[1:]] & np.isin(pair, forward)
-    found = np.union1d(launching[:-1][equal], launching[1:][equal])
-    return _kernels_of(rank_trace, calls, found)
+    at = np.flatnonzero(chosen)
+    row = calls.rows[at]
+    at = at[order_in_groups(rank_trace.thread[row], rank_trace.start[row])]
+    row, in_node, again = calls.rows[at], in_node[at], again[at]
+    kind, length = _kinds(rank_trace, row)
+    places = len(at) - length + 1
+    if places < 1:
+        return np.empty(0, np.int64)
+    run, valid, forward, repeated = kind[:places], kind[:places] >= 0, ~in_node[:places], again[:places]
+    for step in range(1, length):
+        later = slice(step, step + places)
+        valid &= (kind[later] >= 0) & (rank_trace.thread[row[later]] == rank_trace.thread[row[:places]])
+        run = paired(run, kind[later])
+        forward, repeated = forward & ~in_node[later], repeated & again[later]
+    found = np.flatnonzero(valid & repeated & np.isin(run, run[valid & forward]))
+    return np.unique(at[found[:, None] + np.arange(length)])
 
 
 def _kernels_of(rank_trace: RankTrace, calls: Calls, chosen: Int64) -> Int64:
@@ -59,20 +89,25 @@ def _kernels_of(rank_trace: RankTrace, calls: Calls, chosen: Int64) -> Int64:
     return rows
 
 
-def _kinds(rank_trace: RankTrace, rows: Int64) -> Int64:
-    """A number for the name and the input shapes of each operator, -1 where the shapes are not recorded."""
+def _kinds(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, int]:
+    """A number for the name and the input shapes of each operator, and how many have to follow each other.
+
+    It is -1 where only the shapes of others are recorded.
+    """
+    name = rank_trace.name[rows].astype(np.int64)
+    if not rank_trace.has_argument("input_dims"):
+        return name, _WITHOUT_SHAPES
     recorded = recorded_inputs(rank_trace)
     shapes = recorded.shapes[recorded.of_row[rows]].astype(np.int64)
-    what = rank_trace.name[rows].astype(np.int64) * (int(shapes.max(initial=0)) + 1) + shapes
-    return np.where(shapes >= 0, distinct(what)[1], -1)
+    what = name * (int(shapes.max(initial=0)) + 1) + shapes
+    return np.where(shapes >= 0, distinct(what)[1], -1), _WITH_SHAPES
 
 
 @memoize_per_rank()
 def _inside(rank_trace: RankTrace) -> tuple[Bool, Bool]:
     """Which calls are inside a node of autograd, and which of those are, or are in, one that makes nodes."""
     calls = operator_calls(rank_trace)
-    node = np.array([name.startswith(_NODE) for name in rank_trace.names] or [False], np.bool_)
-    in_node = node[rank_trace.name[calls.rows]]
+    in_node = named(rank_trace, is_node)[calls.rows]
     again = np.zeros(len(in_node), np.bool_)
     _spread(calls.parent, _makes_nodes(rank_trace, calls.rows) & ~in_node, in_node, again)
     return in_node, again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.inputs import Inputs, parse_shapes, parse_types, parse_values
-from hta_widgets.arrays import Int32
+from hta_widgets.arrays import Int32, Int64
 from hta_widgets.trace.ordering import first_of_each, numbered
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -64,3 +65,11 @@ def _placed(every: Int32, rows: Int32, codes: Int32) -> Int32:
 
 
 recorded_inputs = memoize_per_rank()(RecordedInputs)
+
+
+def rows_where(rank_trace: RankTrace, rows: Int64, holds: Callable[[Inputs], bool]) -> Int64:
+    """Those of these operators whose recorded inputs have a property, which is asked of equal ones once."""
+    recorded = recorded_inputs(rank_trace)
+    number, first, of = np.unique(recorded.of_row[rows], return_index=True, return_inverse=True)
+    found = np.array([holds(recorded.of(row)) for row in rows[first].tolist()], np.bool_)
+    return rows[(found & (number >= 0))[of]]

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME)
+PAUSE_NS: Final = 200_000
+"""A host that launches kernels one by one leaves the device idle for less at a time, also when recorded."""
+
 # What is open for this share of the time is where the time goes, rather than in a part of it.
 _MOSTLY: Final = 0.5
 # Frames that only pass a call on.
@@ -60,6 +63,27 @@ def idle_between(rank_trace: RankTrace) -> Intervals:
     between = Intervals.union(end[known], following[known])
     work = device_work(rank_trace)
     return between - Intervals.union(work.start, work.end)
+
+
+def absent_between(rank_trace: RankTrace) -> Intervals:
+    """The time between steps in which the server has no requests, and the device does nothing."""
+    steps = steps_of(rank_trace)
+    steps = steps[steps["resumes_ns"].notna()]
+    end = (steps["start_ns"] + steps["device_ns"]).to_numpy(np.int64)
+    work = device_work(rank_trace)
+    until = steps["resumes_ns"].to_numpy(np.int64)
+    return Intervals.union(end, until) - Intervals.union(work.start, work.end)
+
+
+def pauses_in_steps(rank_trace: RankTrace) -> Intervals:
+    """The stretches within steps in which the device does nothing for longer than launches take."""
+    steps = steps_of(rank_trace)
+    end = (steps["start_ns"] + steps["device_ns"]).to_numpy(np.int64, na_value=0)
+    work = device_work(rank_trace)
+    within = Intervals.union(steps["start_ns"].to_numpy(np.int64, na_value=0), end)
+    gaps = within - Intervals.union(work.start, work.end)
+    long = gaps.end - gaps.start >= PAUSE_NS
+    return Intervals(gaps.start[long], gaps.end[long])
 
 
 @memoize_per_rank()

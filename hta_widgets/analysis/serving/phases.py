@@ -37,6 +37,7 @@ _COLUMNS = {
     "requests": "Float64",
     "tokens": "Float64",
     "period_ns": "Int64",
+    "mean_ns": "Int64",
     "p95_ns": "Int64",
     "device_ns": "Int64",
     "bubble_ns": "Int64",
@@ -77,16 +78,16 @@ def serving_phases(
     Returns:
         One row per rank and phase, the phase with most time first. Columns: rank (int64), phase (str), steps,
         left_out (int64: steady steps, others), requests, tokens (Float64, per step at the median), period_ns,
-        p95_ns (Int64, ns: from the begin of a step to that of the next, or of one that verifies drafts to
-        the next that is no draft; at the median and in 95 % of steps), device_ns, bubble_ns (Int64, ns at
-        the median: of that the step itself, and nothing), bubble_pct (float64, % of all periods), works_pct
-        (float64, % of all periods, or of device_ns where none was recorded, in which the device works: less
-        than the rest by the gaps within steps), tpot_ns, tpot_p95_ns (Int64, ns per output token of a
-        request: the period where requests decode in it; where drafts are verified, divided by the tokens that
-        each request gets if the next step shows them, else NA), tpot_least_ns (Int64, ns: where it is NA
-        because of that, the period divided by all tokens that are verified: no less is possible),
-        tokens_per_s (float64, all tokens, or those emitted, over all periods; NaN where unknown), follows
-        (bool: periods were recorded; if not, all of this is as if the next step followed at once),
+        mean_ns, p95_ns (Int64, ns: from the begin of a step to that of the next, or of one that verifies
+        drafts to the next that is no draft; at the median, on average, and in 95 % of steps), device_ns,
+        bubble_ns (Int64, ns at the median: of that the step itself, and nothing), bubble_pct (float64, % of
+        all periods), works_pct (float64, % of all periods, or of device_ns where none was recorded, in which
+        the device works: less than the rest by the gaps within steps), tpot_ns, tpot_p95_ns (Int64, ns per
+        output token of a request: the period where requests decode in it; where drafts are verified, divided
+        by the tokens that each request gets if the next step shows them, else NA), tpot_least_ns (Int64, ns:
+        where it is NA because of that, the period divided by all tokens that are verified: no less is
+        possible), tokens_per_s (float64, all tokens, or those emitted, over all periods; NaN where unknown),
+        follows (bool: periods were recorded; if not, all of this is as if the next step followed at once),
         weight_bytes, kv_bytes (Int64, bytes of weights, and of keys and values, that a step reads, at the
         median; NA where unknown),
         weight_least_bytes (Int64: with as few experts as the tokens may choose; weight_bytes is with as
@@ -130,14 +131,14 @@ def _chosen(steps: pd.DataFrame, row: pd.Series[Any]) -> pd.DataFrame:
 
 def phases_of(steps: pd.DataFrame) -> pd.DataFrame:
     """The phases of some rows of `serving_steps`."""
-    rows = [_row(group) for _, group in _in_turns(steps).groupby(["rank", "phase"], sort=True)]
+    rows = [_row(group) for _, group in in_turns(steps).groupby(["rank", "phase"], sort=True)]
     own = {name: kind for name, kind in _COLUMNS.items() if name not in USED}
     frame = pd.DataFrame(rows, columns=[*own, "whole"])
     frame = frame.sort_values(["rank", "whole"], ascending=[True, False], kind="stable", ignore_index=True)
     return frame[list(own)].astype(own)
 
 
-def _in_turns(steps: pd.DataFrame) -> pd.DataFrame:
+def in_turns(steps: pd.DataFrame) -> pd.DataFrame:
     """The steps, those that verify drafts with the period and the bubbles of their whole turn."""
     verifies = steps["phase"].eq("verify")
     if not verifies.any():
@@ -167,6 +168,7 @@ def _row(group: pd.DataFrame) -> dict[str, Any]:
         "requests": _median(steady["requests"]),
         "tokens": _median(steady["tokens"]),
         "period_ns": _median(period),
+        "mean_ns": round(period.mean()) if len(period) else pd.NA,
         "p95_ns": _median(period, 0.95),
         "device_ns": _median(steady["device_ns"]),
         "bubble_ns": _median(timed["bubble_ns"]),

@@ -47,6 +47,7 @@ _COLUMNS = {
     "other_ns": "Int64",
     "bubble_ns": "Int64",
     "period_ns": "Int64",
+    "absent_ns": "Int64",
     "recorded_ns": "Int64",
     "turn_ns": "Int64",
     "tokens_per_s": "float64",
@@ -82,14 +83,15 @@ def serving_steps(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         annotation), launch_ns (Int64, ns: from its begin to the first device work), device_ns (Int64, ns:
         first to last device work), busy_ns (Int64, ns: of that what the device works), other_ns, bubble_ns
         (Int64, ns: until the next step: other work, and none), period_ns (Int64, ns: device_ns + other_ns +
-        bubble_ns; NA for the last step), recorded_ns (Int64, ns: of the period what is recorded, of the last
-        step device_ns), turn_ns (Int64, ns: until the next step that is no draft; NA for
-        drafts), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn; NaN
-        where unknown), host_frame (str: the narrowest Python function that is open in half of the bubble or
-        more), host_call (str: the operator or call of the runtime that is open longest in it). Where little
-        is recorded then, host_frame says "nothing recorded", and after what. decoding_ns, prefilling_ns,
-        mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or something else; 0
-        in others).
+        bubble_ns; NA for the last step, and where the server has no requests until the next one), absent_ns
+        (Int64, ns: how long it has none; 0 where it has), recorded_ns (Int64, ns: of the period what is
+        recorded, of the last step device_ns), turn_ns (Int64, ns: until the next step that is no draft; NA
+        for drafts), tokens_per_s (float64: tokens, or the emitted ones where drafts are verified, per turn;
+        NaN where unknown), host_frame (str: the narrowest Python function that is open in half of the bubble
+        or more), host_call (str: the operator or call of the runtime that is open longest in it). Where
+        little is recorded then, host_frame says "nothing recorded", and after what. decoding_ns,
+        prefilling_ns, mixing_ns, doing_ns (Int64, ns: device_ns of steps that decode, prefill, do both, or
+        something else; 0 in others).
 
     Raises:
         MissingDataError: no selected rank has steps that a server names.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.analysis.serving.absence import without_requests
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -24,12 +26,16 @@ LIKE_DECODE = ("decode", "verify", "draft", "diffusion")
 
 # A run of steps is steady while its batch stays within this share of the run's largest.
 _STEADY = 0.9
+_LAUNCHES_GRAPH = re.compile(r"^(?:cuda|hip|cu|musa)GraphLaunch")
 # The annotations of a step that two layers of an engine name.
 _TWICE = 2
 
 _LABELLED = ("phase", "batch_size", "tokens", "padded", "prompts", "prompt_tokens", "kv_tokens",
              "decode_kv_tokens")  # fmt: skip
-_LASTS = ["device_ns", "busy_ns", "next_ns", "period_ns", "other_ns", "bubble_ns"]
+UNTIL_NEXT = ["next_ns", "period_ns", "other_ns", "bubble_ns"]
+"""What is not known of a step where it is not known when the next one would have followed."""
+
+_LASTS = ["device_ns", "busy_ns", *UNTIL_NEXT]
 
 
 def is_server(rank_trace: RankTrace) -> bool:
@@ -45,7 +51,8 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     Columns: iteration (int64), phase, label (str), requests, tokens, padded, prompts, prompt_tokens,
     kv_tokens, decode_kv_tokens, emitted (Int64: tokens that are new to the requests, where that is known),
     host_start_ns, host_ns (int64), start_ns, launch_ns, device_ns, busy_ns, next_ns, period_ns, turn_ns,
-    other_ns, bubble_ns (Int64), state (str). See `serving_steps`.
+    other_ns, bubble_ns, absent_ns, resumes_ns (Int64: of the next step after a time without requests), state
+    (str). See `serving_steps`.
     """
     frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
     steps, marks = _labels(rank_trace, frame)
@@ -65,7 +72,11 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     silent = [step.iteration for step in rank_trace.doubtful_steps if step.silent_ns]
     table.loc[table["iteration"].isin(silent), _LASTS] = pd.NA  # how long it took is not known
     table["phase"] = _drafting(table["phase"])
-    table["turn_ns"] = _turns(table)
+    absent = without_requests(rank_trace, table)
+    table["absent_ns"] = table["bubble_ns"].where(absent, 0)
+    table["resumes_ns"] = table["next_ns"].where(absent)
+    table["turn_ns"] = _turns(table).where(~absent)
+    table.loc[absent, UNTIL_NEXT] = pd.NA  # when it would have followed is not known
     table["emitted"] = _emitted(table)
     table["state"] = pd.array(_states(table), dtype="str")
     return table
@@ -120,6 +131,36 @@ def own_work(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     called = np.where(launch >= 0, rank_trace.start[launch], NULL)
     within = (called == NULL) | ((marks[at, 0] <= called) & (called < marks[at, 1]))
     return rows[within], at[within]
+
+
+@memoize_per_rank()
+def launched_by_step(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """How many kernels each row of `steps_of` launches one by one, and how many graphs it replays."""
+    rows, at = own_work(rank_trace)
+    launch = rank_trace.launch[rows]
+    graph = np.array([bool(_LAUNCHES_GRAPH.search(name)) for name in rank_trace.names], np.bool_)
+    replayed = (launch >= 0) & graph[rank_trace.name[launch]]
+    single = (launch >= 0) & ~replayed & (rank_trace.event_class[rows] != EventClass.MEMORY_COPY)
+    count = len(steps_of(rank_trace))
+    _, first = np.unique(launch[replayed], return_index=True)
+    return np.bincount(at[single], minlength=count), np.bincount(at[replayed][first], minlength=count)
+
+
+def forward_passes(rank_trace: RankTrace) -> Int64:
+    """When each step launches the largest part of its work, in order: its graph, or its longest kernel."""
+    rows, at = own_work(rank_trace)
+    rows, at = (each[rank_trace.launch[rows] >= 0] for each in (rows, at))
+    work = pd.DataFrame({"at": at, "launch": rank_trace.launch[rows], "time": rank_trace.dur[rows]})
+    largest = (
+        work.groupby(["at", "launch"])["time"]
+        .sum()
+        .sort_values()
+        .reset_index()
+        .groupby("at")["launch"]
+        .last()
+    )
+    moments: Int64 = np.sort(rank_trace.start[largest.to_numpy(np.int64)])
+    return moments
 
 
 def _first_work(rank_trace: RankTrace, rows: Int64, at: Int64, count: int) -> pd.Series[int]:

@@ -11,14 +11,14 @@ from hta_widgets.arrays import Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-_EVENTS = ("[memory]", "[OutOfMemory]")
+_CHANGE, _REFUSED = "[memory]", "[OutOfMemory]"
 # A pebibyte: no device or host has as much.
 _LARGEST = 1 << 50
 
 
 class AllocatorFaults(NamedTuple):
     """Rows of the event table: events that cannot be true, events before which others are missing, and
-    requests that were refused.
+    requests that were refused, by time.
     """
 
     contradictory: npt.NDArray[np.int32]
@@ -33,11 +33,7 @@ def allocator_faults(table: EventTable) -> AllocatorFaults:
     breaks that. More is reserved than allocated, and no allocation is larger than the total after it.
     """
     rows, change = table.sparse("alloc_bytes")
-    names = table.dictionary("name")
-    named = {text: table.codes("name")[rows] == code for code, text in enumerate(names) if text in _EVENTS}
-    nothing = np.zeros(len(rows), np.bool_)
-    refused = rows[named.get("[OutOfMemory]", nothing)]
-    is_change = named.get("[memory]", nothing)
+    is_change = _named(table, _CHANGE)[rows]
     rows, change = rows[is_change], change[is_change]
     total, reserved = (
         _at(table, column, rows) for column in ("total_allocated_bytes", "total_reserved_bytes")
@@ -53,7 +49,21 @@ def allocator_faults(table: EventTable) -> AllocatorFaults:
     same = (kind[at][1:] == kind[at][:-1]) & (number[at][1:] == number[at][:-1])
     same &= sound[at][1:] & sound[at][:-1]
     breaks = same & (total[at][1:] != total[at][:-1] + change[at][1:])
-    return AllocatorFaults(rows[wrong], rows[at[1:][breaks]], refused)
+    return AllocatorFaults(rows[wrong], rows[at[1:][breaks]], _refused(table))
+
+
+def _refused(table: EventTable) -> npt.NDArray[np.int32]:
+    """Requests that failed: instants, which may lack every number."""
+    start = table.ints("start_ns")
+    rows = np.flatnonzero(_named(table, _REFUSED) & (start != NULL)).astype(np.int32)
+    return rows[np.argsort(start[rows], kind="stable")]
+
+
+def _named(table: EventTable, name: str) -> npt.NDArray[np.bool_]:
+    """Which events have this name."""
+    names = table.dictionary("name")
+    codes = table.codes("name")
+    return codes == names.index(name) if name in names else np.zeros(len(codes), np.bool_)
 
 
 def _at(table: EventTable, column: str, rows: npt.NDArray[np.int32]) -> Int64:

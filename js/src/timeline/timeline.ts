@@ -43,9 +43,6 @@ const REACH = 2.5;
 /** What is gone to is shown with so much time on either side, as a share of its length. */
 const APPROACH = 2;
 
-/** Of which tracks a place of one rank needs the lanes (1), and one of several, too (2). */
-const EVIDENT: Record<TrackInfo["kind"], number> = { stream: 2, thread: 1, sync: 0, annotation: 0 };
-
 export interface Listeners {
   /** it shows another time; `following`: because another timeline does */
   view(view: View, following: boolean): void;
@@ -208,15 +205,23 @@ export class Timeline {
   /** Mark a place that shows a finding, with the lanes of these ranks alone; null marks none. */
   mark(place: Marked | null, ranks: readonly number[]): void {
     this.#place = place;
-    const known = new Set(this.outline.tracks.map(({ rank }) => rank));
-    const shown = ranks.filter((rank) => known.has(rank));
-    this.#causeLanes = this.outline.tracks
+    const { tracks } = this.outline;
+    const has = (rank: number, kind?: string) =>
+      tracks.some((track) => track.rank === rank && track.kind === (kind ?? track.kind));
+    const shown = ranks.filter((rank) => has(rank));
+    this.#causeLanes = tracks
       .filter(({ rank }) => shown.includes(rank))
       .flatMap(({ first, sizes }) => sizes.map((_, depth) => first + depth));
     if (place && shown.length) {
-      const several = shown.length > 1;
       const because = this.#cause && trackOf(this.outline, this.#cause.lane);
-      this.#lanes.show(shown, (track) => EVIDENT[track.kind] > +several || track === because);
+      // of several ranks the host of those alone that record no device
+      this.#lanes.show(
+        shown,
+        (track) =>
+          track.kind === "stream" ||
+          track === because ||
+          (track.kind === "thread" && !(shown.length > 1 && has(track.rank, "stream"))),
+      );
     } else this.#lanes.show(this.#shownRanks);
     if (place) {
       this.scrollBy(-this.#lanes.scroll);

@@ -16,7 +16,7 @@ interface Step {
   partial: boolean;
 }
 
-const LABELS = 24; // more bars than this go without a number below
+const LABELS = 16; // more bars than this go without a number below
 const USUAL = 4; // steps that take so many times the median are off the scale, which the others share
 
 export const iterations: View = ({ model, el, signal }) => {
@@ -51,7 +51,7 @@ export const iterations: View = ({ model, el, signal }) => {
       <section class="hta-iterations">
         <div class="hta-bar">
           <h3>Iterations</h3>
-          <PickerStatus count={all.length} selected={selected} />
+          <PickerStatus of="iterations" count={all.length} selected={selected} />
           <BusyMark status={status} />
           {off.length > 0 && (
             <span class="hta-muted hta-cut" style="flex-shrink: 1e4" title={longer}>

@@ -222,7 +222,7 @@ export const ranks: View = ({ model, el, signal }) => {
       <section class="hta-ranks" data-many={count > SOME}>
         <div class="hta-bar">
           <h3 title={message.value}>Ranks</h3>
-          <PickerStatus count={count} selected={selected} />
+          <PickerStatus of="ranks" count={count} selected={selected} />
           {count > SOME && (
             <>
               <SearchBox

@@ -73,7 +73,7 @@ export const story: View = ({ model, el, signal }) => {
     const told = content.value as Story;
     if (!told.headline)
       return status.value === "busy" ? (
-        <div class="hta-scope hta-muted">Numbers come once all ranks are read</div>
+        <div class="hta-scope hta-muted">Numbers come once ranks are read</div>
       ) : null;
     return (
       <div class="hta-scope" data-narrowed={told.narrowed}>

@@ -218,8 +218,8 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const saveView = settled(view, signal);
   const saveHeight = settled(height, signal);
   const hint =
-    "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
-    "click: details of a slice or a gap · Shift+click: measure to it · then wheel: scroll the lanes · Esc: clear";
+    "drag: select · Shift+drag: pan · Ctrl/⌘+wheel: zoom · " +
+    "click: details · Shift+click: measure · Esc: clear";
   const announce = (facts: Facts | null) => {
     const line = (name: string) => visible([name, ...(facts?.lines ?? [])].join(" · "));
     focusLine.textContent = facts ? line(shortName(facts.name)) : hint;

@@ -19,9 +19,12 @@ from tests.claims.measures.idle import (
     at_most,
     the_rank,
 )
+from tests.claims.plain_kernels import LOOK_UPS, dims
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+MAKES_DENSE = ("aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward")
+COPIES = ("to", "_to_copy", "copy_")
 NODE = "autograd::engine::evaluate_function"
 CHECKS = {"aten::isnan", "aten::_is_any_true", "aten::item"}
 COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc):")
@@ -234,6 +237,47 @@ def checks(rank: PlainRank, each: Record) -> bool:
     return any(other.name == "aten::_is_any_true" for other in rank.children[node.number])
 
 
+def runs_again(rank: PlainRank, each: Record) -> bool:
+    """It is the outermost operator in a node of autograd that makes nodes itself, or what it calls does."""
+    around = rank.around(each)
+    outer = all(other.name.startswith(NODE) or "::" not in other.name for other in around)
+    inside = any(other.name.startswith(NODE) for other in around)
+    return is_operator(each) and "::" in each.name and outer and inside and makes_nodes(rank, each)
+
+
+def makes_nodes(rank: PlainRank, each: Record) -> bool:
+    if "Sequence number" in each.args and not int(each.args.get("Fwd thread id", 0)):
+        return True
+    return any(makes_nodes(rank, other) for other in rank.children[each.number])
+
+
+def is_dense(rank: PlainRank, each: Record) -> bool:
+    """It makes the gradient of a table of which a tenth or less is looked up, or updates one."""
+    tables = {
+        shape[0]
+        for other in rank.events
+        if other.name in LOOK_UPS and (shape := dims(other)) and 10 * prod(shape[1]) <= shape[0][0]
+    }
+    first = (dims(each) or [()])[0]
+    if each.name in MAKES_DENSE:
+        filled = sum(other.dur for other in within(rank, each) if other.name == "aten::zero_")
+        return any(first[-1] == table[1] for table in tables) if first else 2 * filled >= each.dur
+    optimizes = any(other.name.startswith("Optimizer.step#") for other in rank.around(each))
+    return is_operator(each) and optimizes and first in tables
+
+
+def within(rank: PlainRank, each: Record) -> list[Record]:
+    """All that is called in it."""
+    return [found for other in rank.children[each.number] for found in (other, *within(rank, other))]
+
+
+def takes_doubles(each: Record) -> bool:
+    """A tensor of doubles is among its inputs, and it does more than convert it."""
+    dims, types = each.args.get("Input Dims", []), each.args.get("Input type", [])
+    found = any(kind == "double" and shape for kind, shape in zip(types, dims, strict=False))
+    return found and each.name.startswith("aten::") and each.name.rpartition("::")[2] not in COPIES
+
+
 def converts(each: Record) -> bool:
     """It copies a tensor to one of another type."""
     types = each.args.get("Input type", each.args.get("Input Type", []))
@@ -265,15 +309,31 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     return {
         "loading": loading,
         "compiling": compiling,
-        "growing": union(each.window for each in growing(thread)),
         "calls": calls,
         "operators": operators,
         "silent": silent,
         "elsewhere": others,
         "collecting": collectives,
         "optimizer": optimizer,
-        "converting": union(each.window for each in thread if converts(each)),
-        "checking": union(each.window for each in thread if checks(rank, each)),
+        **{
+            part: [
+                window for each in union(each.window for each in calls) for window in overlap(operators, each)
+            ]
+            for part, calls in called(rank).items()
+        },
+    }
+
+
+def called(rank: PlainRank) -> dict[str, list[Record]]:
+    """The calls of the thread of the steps that rules are about."""
+    thread = main_thread(rank)
+    return {
+        "growing": growing(thread),
+        "converting": [each for each in thread if converts(each)],
+        "checking": [each for each in thread if checks(rank, each)],
+        "dense": [each for each in thread if is_dense(rank, each)],
+        "doubles": [each for each in thread if takes_doubles(each)],
+        "recomputed": [each for each in thread if runs_again(rank, each)],
     }
 
 
@@ -287,7 +347,7 @@ def host_time(job: Job, stated: Stated) -> str:
     ranks = job.of(stated.ranks)
     if any(rank.work for rank in job.ranks.values()):
         return "there is device work"
-    part, low, high = stated.about["part"], 0, 0
+    part, low, high = stated.about["part"], 0.0, 0.0
     waiting = (
         waiting_for_last(job)
         if part.startswith("waiting") or "is not part of it" in stated.row["text"]
@@ -302,8 +362,9 @@ def host_time(job: Job, stated: Stated) -> str:
     for rank in ranks:
         found = parts(rank)
         silent = rank.within(found["silent"])
-        if part in ("loading", "compiling", "growing", "operators", "optimizer", "converting", "checking"):
-            low, high = low + rank.within(found[part]), high + rank.within(found[part])
+        if part in ("loading", "compiling", "operators", "optimizer", *called(rank)):
+            time = rank.within(found[part]) / (2 if part == "doubles" else 1)
+            low, high = low + time, high + time
         elif part == "outside":
             busy = union([*found["elsewhere"], *found["collecting"]])
             low, high = low + rank.within(subtract(found["silent"], busy)), high + silent
@@ -650,25 +711,14 @@ def growing(thread: list[Record]) -> list[Record]:
     return [each for each, _ in links] if len({first for _, first in links}) > 2 else []
 
 
-@check("grows_by")
-def grows_by(job: Job, stated: Stated) -> str:
-    """What calls of this name join grows, on each rank."""
-    found = [growing(main_thread(rank)) for rank in job.of(stated.ranks)]
-    return "" if all(found) and stated.value == "aten::cat" else "nothing grows"
-
-
-@check("checks_with")
-def checks_with(job: Job, stated: Stated) -> str:
-    """Nodes of autograd have calls of this name right inside, on each rank."""
-    found = [parts(rank)["checking"] for rank in job.of(stated.ranks)]
-    return "" if all(found) and stated.value == "aten::_is_any_true" else "nothing is checked"
-
-
-@check("converts_in")
-def converts_in(job: Job, stated: Stated) -> str:
-    """Calls of this name run on the thread of the steps of each rank."""
-    found = [parts(rank)["converting"] for rank in job.of(stated.ranks)]
-    return "" if all(found) and stated.value == "aten::copy_" else "nothing is converted"
+@check("called_most")
+def called_most(job: Job, stated: Stated) -> str:
+    """Of the calls that a part of the time is made of, those of this name take longest."""
+    rank, times = the_rank(job, stated), Counter[str]()
+    for each in called(rank)[stated.about["part"]]:
+        times[each.name] += each.dur
+    most = max(times.values(), default=0)
+    return "" if 0 < most == times[stated.value] else f"{times} are longest"
 
 
 @check("longest_elsewhere")

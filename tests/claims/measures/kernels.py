@@ -18,8 +18,10 @@ from tests.claims.job import Job, PlainRank, Record
 from tests.claims.measures.idle import at_most
 from tests.claims.plain_kernels import (
     KINDS,
+    LOOK_UPS,
     SIZES,
     device_of,
+    dims,
     kernels_of,
     least_of,
     limits_of,
@@ -29,6 +31,7 @@ from tests.claims.plain_kernels import (
     room_of,
     shapes,
     unit_of,
+    wanted_unit,
 )
 from tests.claims.registry import Stated, check, close
 
@@ -148,7 +151,7 @@ def products(job: Job, stated: Stated) -> tuple[float, float, float]:
 
     Of a kernel at an edge of the judged time it is not sure that it belongs to it.
     """
-    wanted = "fp32" if "simt_fp32" in stated.about["units"] else "tf32"
+    wanted = wanted_unit(stated.about)
     sure = maybe = whole = 0
     for rank in job.of(stated.ranks):
         for kernel in rank.judged(rank.kernels):
@@ -170,17 +173,18 @@ def half_of_products(job: Job, stated: Stated) -> str:
 
 @check("lost_to_precision")
 def lost_to_precision(job: Job, stated: Stated) -> str:
-    """What these products take beyond 16 bits at half the peak and half the bytes, and half of their time."""
-    wanted = "fp32" if "simt_fp32" in stated.about["units"] else "tf32"
+    """What these products take beyond fewer bits at half the peak with half the bytes; at least half."""
+    wanted = wanted_unit(stated.about)
     sure = maybe = 0.0
     for rank in job.of(stated.ranks):
-        _, _, half, memory = device_of(job, rank.number)
+        full, _, half, memory = device_of(job, rank.number)
+        rate = full if wanted == "fp64" else half
         for kernel in rank.judged(rank.kernels):
             operator = operator_of(rank, kernel)
             # a product of numbers half as large moves half the bytes, as memory twice as fast does
             align = re.search(r"align(\d)", kernel.name)
             slow = wanted == "tf32" and align is not None and int(align[1]) < 4  # in any type
-            least = least_of(operator, half, 2 * memory) if operator and not slow else None
+            least = least_of(operator, rate, 2 * memory) if operator and not slow else None
             half_of_it = kernel.dur / 2
             lost = kernel.dur - min(half_of_it, math.inf if least is None else max(least, 5_000))
             # convolutions and others, whose operations this reader does not count, lose half or more
@@ -254,6 +258,19 @@ def longest_product(job: Job, stated: Stated) -> str:
     return (
         "" if stated.value == true and product_of(most) == found else f"{true}; longest: {product_of(most)}"
     )
+
+
+@check("rows_looked_up")
+@check("rows_of_table")
+def look_up(job: Job, stated: Stated) -> str:
+    """So many indices, of a table of so many rows, have this gradient."""
+    rank, operator = event_of(job, stated)
+    width, indices = dims(operator)[0][-1], math.prod(dims(operator)[1])
+    if stated.measure == "rows_looked_up":
+        return close(stated, indices, 0.0, 0.0)
+    looked = [dims(each) for each in rank.events if each.name in LOOK_UPS]
+    tables = [table for table, among, *_ in looked if table[1] == width and math.prod(among) == indices]
+    return close(stated, min(tables)[0], 0.0, 0.0)
 
 
 @check("unaligned_sizes")

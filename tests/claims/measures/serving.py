@@ -26,6 +26,9 @@ _TENSORRT_LLM = re.compile(
     r"\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) ctx tokens, (\d+) gen reqs$"
 )
 _ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))?(?: d=(\d+))?")
+_SLEEPS = re.compile(
+    "_process_input_queue|self_check_during_idle|maybe_sleep|on_idle|fetch_new_requests|get_from_request_queue"
+)
 _DIFFUSION = re.compile(r"denoising_step_\d+|execute_diffusion_\d+")
 
 
@@ -122,11 +125,212 @@ def leading(work: list[Record]) -> list[Record]:
     return [each for each in work if each.stream == busiest and "DtoH" not in each.name] or work
 
 
+def nothing_in(rank: PlainRank, window: Window) -> list[Window]:
+    """When the device does nothing in it."""
+    return subtract([window], rank.busy["any"]) if window[0] < window[1] else []
+
+
+@memoize_per_rank()
+def resting(rank: PlainRank) -> list[Step]:
+    """The steps after which the server has no requests for long: its host sleeps, or all are gone."""
+    every = steps(rank)
+    idle = [length(nothing_in(rank, (one.end, after.start))) for one, after in pairwise(every)]
+    usual = median([each for each in idle if each] or [0])
+    asleep = union(
+        each.window for each in rank.events if each.category in CALLS and _SLEEPS.search(each.name)
+    )
+    found = []
+    for at, each in enumerate(idle):
+        if each < max(1_000_000, 2 * usual):
+            continue
+        later = every[at + 1 :]
+        prompts = [step.requests for step in later[: next_of(later, "prefill")]]
+        ahead = later[len(prompts) :][:1]
+        gone = every[at].phase == "decode" and prompts and ahead and ahead[0].phase == "decode"
+        slept = sum(length(overlap(asleep, part)) for part in [(every[at].end, every[at + 1].start)])
+        if (gone and ahead[0].requests <= max(prompts)) or 2 * slept >= each:
+            found.append(every[at])
+    return found
+
+
+def next_of(every: list[Step], phase: str) -> int:
+    """How many steps at the begin are of this phase."""
+    return next((at for at, step in enumerate(every) if step.phase != phase), len(every))
+
+
 @memoize_per_rank()
 def between(rank: PlainRank) -> list[Window]:
-    """When the device does nothing between two steps."""
-    gaps = [(one.end, after.start) for one, after in pairwise(steps(rank)) if one.end < after.start]
-    return [part for gap in gaps for part in subtract([gap], rank.busy["any"])]
+    """When the device does nothing between two steps, or for long in one as its host is late; collection
+    of garbage and times without requests aside."""
+    every, late = steps(rank), []
+    for each in every:
+        gaps = nothing_in(rank, (each.start, each.end))
+        late += [gap for gap in gaps if gap[1] - gap[0] >= 200_000 and is_late(rank, gap)]
+    for one, after in pairwise(every):
+        if one not in resting(rank):
+            late += nothing_in(rank, (one.end, after.start))
+    collected = union(each.window for each in rank.events if each.name == "Python GC")
+    found = subtract(union(late), collected)
+    return [part for window in rank.windows for part in overlap(found, window)]
+
+
+def is_late(rank: PlainRank, gap: Window) -> bool:
+    """Whether what ends it is launched after its begin."""
+    following = min((work for work in rank.work if work.start >= gap[1]), key=lambda work: work.start)
+    call = rank.launch(following)
+    return call is not None and call.end > gap[0]
+
+
+@time_of("added_work", rel=0.02)
+def added_work(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Kernels of a part beside the model's own, in judged steps."""
+    work = [each for step in judged_steps(rank) for each in work_of(rank, step)]
+    return sum(each.dur for each in work if part_of(each) == about["part"])
+
+
+class Turn(NamedTuple):
+    """A turn in which drafts are verified: its step, its time, and that without drafting; its tokens."""
+
+    step: Step
+    time: int
+    without: int
+    tokens: int
+
+
+def turns(rank: PlainRank) -> list[Turn]:
+    """Those whose accepted tokens show."""
+    every, new = [step for step in steps(rank) if step.phase != "draft"], emitted(rank)
+    found = []
+    for one, after in pairwise(every):
+        if one in new and one not in resting(rank):
+            window = (one.start, after.start)
+            inside = [step for step in steps(rank) if window[0] < step.start < window[1]]
+            ends = [step.end for step in (one, *inside)]
+            starts = [*(step.start for step in inside), after.start]
+            idle = sum(length(nothing_in(rank, gap)) for gap in zip(ends, starts, strict=True))
+            found.append(Turn(one, window[1] - window[0], one.end - one.start + idle, new[one]))
+    return found
+
+
+@check("tokens_per_turn")
+def tokens_per_turn(job: Job, stated: Stated) -> str:
+    """What a request gets in a turn."""
+    found = turns(the_rank(job, stated))
+    return close(
+        stated, sum(each.tokens for each in found) / sum(each.step.requests for each in found), 0.01, 0.01
+    )
+
+
+@check("drafting")
+def drafting(job: Job, stated: Stated) -> str:
+    """What is neither verifying nor waiting."""
+    found = turns(the_rank(job, stated))
+    whole = sum(each.time for each in found)
+    return close(stated, 100.0 * (whole - sum(each.without for each in found)) / whole, 0.02, 0.2)
+
+
+@check("token_with_drafts")
+def token_with_drafts(job: Job, stated: Stated) -> str:
+    """The time of all turns by the tokens of a request."""
+    found = turns(the_rank(job, stated))
+    each = sum(turn.tokens for turn in found) / sum(turn.step.requests for turn in found)
+    return close(stated, sum(turn.time for turn in found) / len(found) / each, 0.02, 1_000.0)
+
+
+@check("token_without_drafts")
+def token_without_drafts(job: Job, stated: Stated) -> str:
+    """A token per turn, which then is so much shorter."""
+    found = turns(the_rank(job, stated))
+    return close(stated, sum(turn.without for turn in found) / len(found), 0.02, 1_000.0)
+
+
+def computing(rank: PlainRank) -> list[Window]:
+    """When kernels run that are no communication, in the judged time."""
+    word = re.compile("nccl|all_?reduce|sendrecv", re.IGNORECASE)
+    work = [each for each in rank.work if each.category == "kernel" and not word.search(each.name)]
+    return union(
+        part for window in rank.windows for part in overlap(union(each.window for each in work), window)
+    )
+
+
+@check("stages_in_turn")
+def stages_in_turn(job: Job, stated: Stated) -> str:
+    """How long each rank waits while any other computes."""
+    own = {rank.number: computing(rank) for rank in job.of(stated.ranks)}
+    anywhere = union(window for windows in own.values() for window in windows)
+    ranks = job.of(stated.ranks)
+    waits = [rank.within(subtract(anywhere, own[rank.number])) for rank in ranks]
+    if stated.unit == "%":
+        return close(stated, 100.0 * sum(waits) / sum(rank.judged_ns for rank in ranks), 0.02, 0.2)
+    steps_ = sum(len(rank.judged_steps) for rank in ranks)
+    return close(stated, sum(waits) / (steps_ if stated.unit == "ns/step" else len(ranks)), 0.02, 2_000.0)
+
+
+@check("stages_of_server")
+def stages_of_server(job: Job, stated: Stated) -> str:
+    """Ranks that compute at different times."""
+    stages: list[list[Window]] = []
+    for rank in job.of(stated.ranks):
+        own = computing(rank)
+        if not any(2 * sum(length(overlap(each, part)) for part in own) >= length(own) for each in stages):
+            stages.append(own)
+    return close(stated, len(stages), 0.0)
+
+
+@time_of("absent_requests")
+def absent_requests(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The server has no requests."""
+    pairs = [(one.end, after.start) for one, after in pairwise(steps(rank)) if one in resting(rank)]
+    return rank.within([part for pair in pairs for part in nothing_in(rank, pair)])
+
+
+def eager(rank: PlainRank) -> list[tuple[Step, int]]:
+    """Judged steps that decode without a graph, and how many kernels each launches."""
+    found = []
+    for step in judged_steps(rank):
+        calls = [
+            call for each in work_of(rank, step) if each.category == "kernel" and (call := rank.launch(each))
+        ]
+        replays = any("GraphLaunch" in call.name for call in calls)
+        if step.phase in ("decode", "verify") and len(calls) >= 50 and not replays:
+            found.append((step, len(calls)))
+    return found
+
+
+@check("eager_steps")
+def eager_steps(job: Job, stated: Stated) -> str:
+    """So many steps."""
+    return close(stated, len(eager(the_rank(job, stated))), 0.0)
+
+
+@check("eager_kernels")
+def eager_kernels(job: Job, stated: Stated) -> str:
+    """Each launches as many at the median."""
+    return close(stated, median(kernels for _, kernels in eager(the_rank(job, stated))), 0.01, 1.0)
+
+
+@time_of("eager_idle", rel=0.02)
+def eager_idle(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The device does nothing in them, but for long pauses."""
+    gaps = [gap for step, _ in eager(rank) for gap in nothing_in(rank, (step.start, step.end))]
+    return rank.within([gap for gap in gaps if gap[1] - gap[0] < 200_000 and is_late(rank, gap)])
+
+
+@check("least_eager")
+def least_eager(job: Job, stated: Stated) -> str:
+    """The smallest batch of such a step."""
+    return close(stated, min(step.requests for step, _ in eager(the_rank(job, stated))), 0.0)
+
+
+@check("largest_replayed")
+def largest_replayed(job: Job, stated: Stated) -> str:
+    """The largest batch of a step that decodes and replays a graph."""
+    rank = the_rank(job, stated)
+    replays = [
+        step.requests for step in steps(rank) if step.phase in ("decode", "verify")
+        if any((call := rank.launch(each)) and "GraphLaunch" in call.name for each in work_of(rank, step))
+    ]  # fmt: skip
+    return close(stated, max(replays), 0.0)
 
 
 def steady(found: list[tuple[Step, int]]) -> list[tuple[Step, int]]:
@@ -149,10 +353,40 @@ def timed(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Step, int]]:
         every = [step for step in every if step.phase != "draft"]
     if not about["follows"]:
         return [(step, step.end - step.start) for step in every if step.phase == about["phase"]]
-    periods = [(step, after.start - step.start) for step, after in pairwise(every)]
+    alone = list(resting(rank))
+    alone += [one for one, after in pairwise(every) if left_out(rank, after)]
+    every = [step for step in every if not left_out(rank, step)]
+    periods = [(one, 0 if one in alone else after.start - one.start) for one, after in pairwise(every)]
     last = [(every[-1], 0)]
     chosen = steady([pair for pair in periods + last if pair[0].phase == about["phase"]])
     return [pair for pair in chosen if pair[1]]
+
+
+def left_out(rank: PlainRank, step: Step) -> bool:
+    """Whether it is not judged, though a later one is."""
+    after = any(start >= step.end for start, _ in rank.windows)
+    return after and not rank.within([(step.start, step.end)])
+
+
+def compiles(rank: PlainRank) -> list[tuple[Step, Step]]:
+    """The steps that are left out after one that is judged, each behind the one before."""
+    first = min(start for start, _ in rank.windows)
+    return [pair for pair in pairwise(steps(rank)) if left_out(rank, pair[1]) and pair[1].start > first]
+
+
+@check("compiling_while_serving")
+def compiling_while_serving(job: Job, stated: Stated) -> str:
+    """The device does nothing until the first work of these steps, for about as long."""
+    rank = the_rank(job, stated)
+    idle = sum(length(nothing_in(rank, (one.end, after.start))) for one, after in compiles(rank))
+    return "" if 0.5 * idle <= stated.value <= idle else f"the device waits {idle} ns before them"
+
+
+@check("later_steps_that_compile")
+def later_steps_that_compile(job: Job, stated: Stated) -> str:
+    """So many are left out."""
+    rank = the_rank(job, stated)
+    return close(stated, len(compiles(rank)), 0.0)
 
 
 def is_drafted(step: Step) -> bool:
@@ -215,7 +449,16 @@ def between_steps_in(job: Job, stated: Stated) -> str:
     open_ = union(each.window for each in rank.named(str(stated.value)))
     inside = sum(length(overlap(open_, part)) for part in between(rank))
     whole = length(between(rank))
-    return "" if 4 * inside >= whole else f"it is open for {inside} of {whole} ns"
+    return "" if 11 * inside >= whole else f"it is open for {inside} of {whole} ns"
+
+
+@check("between_steps_part")
+def between_steps_part(job: Job, stated: Stated) -> str:
+    """The call is open for so much of that time."""
+    rank = the_rank(job, stated)
+    open_ = union(each.window for each in rank.named(stated.about["call"]))
+    inside = sum(length(overlap(open_, part)) for part in between(rank))
+    return close(stated, 100.0 * inside / length(between(rank)), 0.05, 1.0)
 
 
 @check("unrecorded_after")
@@ -234,6 +477,8 @@ def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     every, found = steps(rank), []
     decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed", "verify")]
     for at, following in pairwise(decoding):
+        if any(step in resting(rank) for step in every[at:following]):
+            continue
         prompts = any(step.phase == "prefill" for step in every[at + 1 : following])
         if prompts or every[at].phase == "mixed":
             found.append((every[at], every[following].start - every[at].start))

@@ -74,7 +74,7 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
     assert of_host(rows) == {"host_operators"}
     assert rows["host_operators"]["share_pct"] == pytest.approx(100)
     assert "aside: aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
-    assert sentence(frame).endswith("most of it is aten::mm.")
+    assert sentence(frame).endswith(", mostly aten::mm.")
     assert "not_judged" not in rows  # there is no device to ask about
 
 
@@ -657,13 +657,12 @@ def test_what_grows_in_each_of_several_layers_and_answers_is_told(tmp_path: Path
         (lambda program, number: program.load(6 * MS), r"6\.\d+ ms of it is due to the data loader", ""),
         (
             lambda program, number: program.silence(300 * US),
-            r"running operators on the host takes [\d.]+ % of it, and most of it is aten::mm",
+            r"operators on the CPU take [\d.]+ % of it, mostly aten::mm",
             "the main thread is in operators",
         ),
         (
             nothing,
-            r"nothing to save stands out: running operators on the host takes [\d.]+ % of it, and most of it "
-            "is aten::mm",
+            r"nothing to save stands out: operators on the CPU take [\d.]+ % of it, mostly aten::mm",
             "aten::mm (66.6 %), aten::addmm (33.3 %)",
         ),
     ],

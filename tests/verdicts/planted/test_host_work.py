@@ -50,6 +50,27 @@ def test_conversions(tmp_path: Path, ns: int, types: tuple[str, ...], is_told: b
         assert "Autocast" in str(rows["host_conversions"]["suggestion"])
 
 
+DOUBLES = {"Input Dims": [[64, 64], []], "Input type": ["double"] * 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "kind", "is_told"),
+    [
+        ("aten::mul", [[64, 64], []], "double", True),
+        ("aten::mul", [[], []], "double", False),  # a number of Python
+        ("aten::mul", [[64, 64], []], "float", False),
+        ("aten::copy_", [[64, 64], [64, 64]], "double", False),
+    ],
+)
+def test_doubles(tmp_path: Path, name: str, dims: list[list[int]], kind: str, is_told: bool) -> None:
+    inputs = {"Input Dims": dims, "Input type": [kind] * 2}
+    rows = told(tmp_path, lambda program: program.operator(name, 2 * MS, **inputs))
+    assert ("host_doubles" in rows) is is_told
+    if is_told:
+        assert rows["host_doubles"]["cost_ns"] == 6 * MS
+        assert "longest in aten::mul" in str(rows["host_doubles"]["text"])
+
+
 def backward(program: Program, *operators: str) -> None:
     """Ten nodes of autograd, each with a function of its own, and what follows that."""
     for _ in range(10):
@@ -74,6 +95,39 @@ def test_checks_of_gradients(tmp_path: Path, operators: tuple[str, ...], is_told
     if is_told:
         assert rows["gradient_checks"]["cost_ns"] == 6 * 10 * 60 * US
         assert "detect_anomaly" in str(rows["gradient_checks"]["suggestion"])
+
+
+LAYER = ("aten::layer_norm", "aten::linear", "aten::gelu", "aten::linear", "aten::add")
+
+
+def checkpointed(program: Program, names: tuple[str, ...], ns: int = 200 * US) -> None:
+    """A layer, and a node of autograd that runs these operators, which make nodes, and is in others."""
+    sequence = program.now
+    for name in LAYER:
+        sequence += 1
+        program.operator(name, 200 * US, **{"Sequence number": sequence, "Fwd thread id": 0})
+    node = "autograd::engine::evaluate_function: CheckpointFunctionBackward"
+    with program.inside("cpu_op", node), program.inside("cpu_op", "CheckpointFunctionBackward"):
+        for name in names:
+            sequence += 1
+            with program.inside("cpu_op", name, **{"Sequence number": sequence, "Fwd thread id": 0}):
+                program.silence(10 * US)
+                program.operator("aten::addmm", ns - 10 * US)
+        program.operator("aten::mm", 400 * US)
+
+
+@pytest.mark.parametrize(
+    ("names", "ns", "is_told"),
+    [(LAYER, 200 * US, True), (LAYER, 20 * US, False), (LAYER[::-1], 200 * US, False), ((), 0, False)],
+    ids=["again", "short", "other order", "once"],
+)
+def test_the_forward_pass_run_again(tmp_path: Path, names: tuple[str, ...], ns: int, is_told: bool) -> None:
+    rows = told(tmp_path, lambda program: checkpointed(program, names, ns))
+    assert ("host_recomputation" in rows) is is_told
+    if is_told:
+        row = rows["host_recomputation"]
+        assert row["cost_ns"] == 6 * 5 * 200 * US and row["severity"] == "note"
+        assert "longest aten::linear: activation checkpointing" in str(row["text"])
 
 
 @pytest.mark.parametrize("checks", [True, False])

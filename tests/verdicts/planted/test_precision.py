@@ -18,6 +18,7 @@ from tests.verdicts.planted.host_program import US, Program
 
 STEPS = range(1, 7)
 FP32 = "volta_sgemm_128x64_nn"
+FP64 = "ampere_dgemm_64x64_tn"
 CONVOLUTION = "cudnn_infer_volta_scudnn_128x64_relu_medium_nn_v1"
 TF32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(T1::Params)"
 HALF = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_relu_f2f_stages_64x3_tn"
@@ -54,7 +55,7 @@ def opened(folder: Path, program: Program, device: str | None) -> Trace:
 
 def told(folder: Path, program: Callable[[], Program], device: str | None) -> dict[str, dict[str, Any]]:
     rows = overview(opened(folder, program(), device)).to_dict("records")
-    return {row["topic"]: row for row in rows if row["topic"] in ("fp32_units", "tf32_units")}
+    return {row["topic"]: row for row in rows if row["topic"].endswith("_units")}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,8 @@ def told(folder: Path, program: Callable[[], Program], device: str | None) -> di
         (steps((FP32, 8), (HALF, 12)), A100, "fp32_units", 20.0, ("16.0 times",)),
         (steps((AMD32, 12), (ADD, 8)), MI300, "fp32_units", 30.0, ("torch.bfloat16", "MI300X")),
         (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("torch.bfloat16", "twice as fast")),
+        (steps((FP64, 12), (ADD, 8)), A100, "fp64_units", 30.0, ("float32", "NumPy")),
+        (steps((FP64, 12), (ADD, 8)), None, "fp64_units", 30.0, ("float32",)),
         (steps((TF32, 12), (ADD, 8)), None, "tf32_units", 30.0, ("torch.bfloat16",)),
     ],
 )

@@ -20,11 +20,15 @@ LAYER = (
     ("aten::gelu", ((512, 1024),)),
     ("aten::mm", ((512, 1024), (1024, 256))),
 )
+TWO_LAYERS = (*LAYER, *((name.replace("gelu", "silu"), shapes) for name, shapes in LAYER))
 Call = tuple[str, tuple[tuple[int, ...], ...]]
 
 
 def steps(
-    again: tuple[Call, ...], forward_thread: int = 0, dtype: str | None = "bf16"
+    again: tuple[Call, ...],
+    forward_thread: int = 0,
+    dtype: str | None = "bf16",
+    forward: tuple[Call, ...] = LAYER,
 ) -> Callable[[], Program]:
     """Forward passes of 3 ms, backward ones of 6 ms, and these operators of 1 ms in the first node."""
 
@@ -33,7 +37,7 @@ def steps(
         for number in STEPS:
             with program.step(number):
                 base = program.now
-                for at, (name, shapes) in enumerate(LAYER):
+                for at, (name, shapes) in enumerate(forward):
                     with operator(program, name, *shapes, dtype=dtype, **numbers(base + at, 0)):
                         program.launch(1000 * US, GEMM)
                 for at in range(2, -1, -1):
@@ -82,6 +86,12 @@ def test_the_forward_pass_run_again_is_told(tmp_path: Path, count: int) -> None:
 )
 def test_other_backward_passes_are_not_told(tmp_path: Path, program: Callable[[], Program]) -> None:
     assert told(tmp_path, program()) is None
+
+
+def test_without_shapes_many_operators_have_to_follow_each_other(tmp_path: Path) -> None:
+    row = told(tmp_path, steps(TWO_LAYERS, dtype=None, forward=TWO_LAYERS)())
+    assert row is not None and row["share_pct"] == pytest.approx(100 * 6 / 18, abs=0.2)
+    assert told(tmp_path, steps(TWO_LAYERS[::-1], dtype=None, forward=TWO_LAYERS)()) is None
 
 
 def test_nothing_is_said_without_shapes(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""The ranks that are servers: those that name their steps, and what a rule asks of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.serving.table import is_server
+
+Answer = TypeVar("Answer")
+
+DECODING: Final = ("decode", "verify")
+"""Steps in which requests decode, and no prompt is read."""
+
+
+def is_serving(inputs: Inputs) -> bool:
+    """Whether any rank names steps of a server."""
+    return any(inputs.of(rank, _names_steps) for rank in inputs.trace.ranks_of(inputs.scope))
+
+
+def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, Answer]:
+    """What is found of the ranks that name steps of a server, and whose device work is recorded."""
+    ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
+    return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
+
+
+def steps_in_words(phase: str) -> str:
+    """`decode steps`, or `steps` where the engine does not name their phase."""
+    return "steps" if phase == "unknown" else f"{phase} steps"
+
+
+def _names_steps(inputs: Inputs, rank: int) -> bool:
+    rank_trace = inputs.trace.rank(rank)
+    return is_server(rank_trace) and rank_trace.device_span is not None

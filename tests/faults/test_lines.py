@@ -1,0 +1,43 @@
+"""Lines are judged by the tests that run them, and slips come from everywhere."""
+
+import ast
+from pathlib import Path
+
+import coverage
+import pytest
+
+from tests.faults.lines import Lines
+from tests.faults.random_slips import random_slips
+from tests.support import ROOT, tried
+
+FILE = "tests/faults/test_lines.py"
+
+
+def test_a_line_is_judged_by_the_tests_that_run_it_the_quickest_first(tmp_path: Path) -> None:
+    lines = Lines(tmp_path)
+    assert not lines.knows(FILE)
+    data = coverage.CoverageData(str(lines.begin(FILE)))
+    for test, ran in {"": [1, 2, 3], "slow": [2, 3], "quick": [3], "red": [3], "endless": [2, 3]}.items():
+        data.set_context(test)
+        data.add_lines({"package.py": ran})
+    data.write()
+    seconds = {"slow": 9.0, "quick": 0.1, "red": 0.2, "endless": 99.0}
+    assert lines.keep(FILE, seconds, ["red"]) == "3 tests"
+    assert lines.knows(FILE)
+    assert lines.tests("package.py", 3) == ["quick", "slow"]  # the other one takes too long
+    assert lines.tests("package.py", 2) == ["slow"]
+    assert lines.tests("package.py", 1) == []  # only imported
+    assert lines.tests("other.py", 3) == []
+
+
+@pytest.mark.slow
+def test_slips_come_from_everywhere_and_have_tests(tmp_path: Path) -> None:
+    drawn = random_slips(ROOT, 120, 3, Lines(tmp_path))
+    assert len(drawn) == 120
+    assert [fault.name for fault in drawn if fault.problem(ROOT) or not fault.tests] == []
+    layers = {Path(fault.file).parts[1] for fault in drawn}
+    assert {"analysis", "trace", "widgets", "hta", "cli", "charts", "timeline", "src"} <= layers
+    for fault in drawn[: tried(len(drawn))]:
+        text = (ROOT / fault.file).read_text(encoding="utf-8")
+        if not fault.in_front_end:
+            assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(text.replace(fault.old, fault.new)))

@@ -1,0 +1,105 @@
+"""What a server works on that it need not: adapters, sampling, drafts; and pipelines that work in turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hta_widgets import Trace
+from hta_widgets.analysis import overview
+from tests.analysis.kineto_file import job
+from tests.analysis.serving.servers import Batch, Server
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import MS
+
+DECODE = Batch(decodes=32)
+SAMPLER = "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<>"
+
+
+def rows_of(trace: Trace) -> dict[str, dict]:
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    return {row["topic"]: row for row in frame.to_dict("records")}
+
+
+def with_tail(name: str, ns: int = MS) -> Server:
+    """Steps of 4 ms that end with one more kernel."""
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0, tail=((name, ns),))
+    for _ in range(12):
+        server.serve(DECODE)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "advice"),
+    [("_lora_shrink_kernel", "adapters", "Merge the adapter"), (SAMPLER, "sampling_work", "fused sampler")],
+)
+def test_work_beside_the_model(tmp_path: Path, name: str, topic: str, advice: str) -> None:
+    rows = rows_of(with_tail(name).open(tmp_path))
+    assert rows[topic]["share_pct"] == pytest.approx(100 / 5.1, rel=0.02)
+    assert advice in rows[topic]["suggestion"]
+    assert rows[topic]["method"] == "analytic"
+    assert not {"adapters", "sampling_work"} & set(rows_of(with_tail(name, MS // 4).open(tmp_path)))
+
+
+def drafting(accepted: int, drafts_ns: int = 3 * MS, known: bool = True) -> Server:
+    """Steps of 4 ms verify 3 drafts of 16 requests, which a model between them makes."""
+    server, kv = Server(engine="vllm", schedule_ns=MS // 10, read_ns=0), 40_000
+    for _ in range(10):
+        server.serve(Batch(decodes=16, drafts=3, kv=kv), token_ns=0)
+        server.program.launch(drafts_ns, "gemm_draft")
+        server.program.synchronise()
+        kv += accepted if known else 0
+    return server
+
+
+def test_drafts_that_are_hardly_accepted(tmp_path: Path) -> None:
+    """16 requests get 20 tokens in a turn of 7 ms; without drafts they get 16 in 4 ms."""
+    row = rows_of(drafting(20).open(tmp_path))["unaccepted_drafts"]
+    assert row["share_pct"] == pytest.approx(100 * (1 - (4.1 / 16) / (7.1 / 20)), rel=0.03)
+    assert "A request gets 1.25 tokens per turn" in row["text"]
+    assert "(vLLM: num_speculative_tokens of --speculative-config)" in row["suggestion"]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        lambda: drafting(40),  # 2.5 tokens in 7 ms are more than one in 4
+        lambda: drafting(20, drafts_ns=MS // 2),
+        lambda: drafting(20, known=False),
+    ],
+)
+def test_drafts_that_pay_or_may(tmp_path: Path, server) -> None:
+    assert "unaccepted_drafts" not in rows_of(server().open(tmp_path))
+
+
+def pipeline(folder: Path, turns: tuple[int, ...], both: bool = False) -> Trace:
+    """Each rank works 4 ms in its turn (0: in all of them) of as many as there are, and sends on."""
+    servers = [Server(engine="vllm", schedule_ns=0, read_ns=0) for _ in turns]
+    most = max(turns)
+    for step in range(10):
+        for server, turn in zip(servers, turns, strict=True):
+            begin = (step * most + turn - 1) * 5 * MS
+            server.program.now = max(server.program.now, begin)
+            server.serve(DECODE, token_ns=0)
+            if both:
+                server.program.now = max(server.program.now, begin + 5 * MS)
+                server.serve(DECODE, token_ns=0)
+            server.program.launch(MS // 10, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
+            server.program.synchronise()
+    return job(folder, *(server.events for server in servers))
+
+
+@pytest.mark.parametrize("turns", [(1, 2), (1, 1, 2, 2), (1, 2, 3)])
+def test_stages_that_work_in_turn(tmp_path: Path, turns: tuple[int, ...]) -> None:
+    row = rows_of(pipeline(tmp_path, turns))["one_batch_in_flight"]
+    stages = max(turns)
+    assert f"Only one batch is on its way through {stages} stages." in row["text"]
+    assert row["share_pct"] == pytest.approx(100 * (stages - 1) * 4 / (stages * 5), rel=0.1)
+    assert "(vLLM: a smaller --max-num-seqs divides them)" in row["suggestion"]
+
+
+def test_stages_that_work_at_the_same_time(tmp_path: Path) -> None:
+    assert "one_batch_in_flight" not in rows_of(pipeline(tmp_path, (1, 2), both=True))
+    assert "one_batch_in_flight" not in rows_of(pipeline(tmp_path, (1, 1)))
