@@ -28,23 +28,16 @@ _ALL_KINDS: Final = 0.75
 
 @dataclass(frozen=True)
 class _Drift:
-    """Compute kernels of a rank over its judged steps.
-
-    Attributes:
-        slope: ns that a step's kernels take longer than those of the step before. first: ns of the first.
-        cost_ns: beyond the first step, over all.
-        time: ns of all of them. steps: how many. name: of the kernel with most time.
-        rising_pct: how much of that time is of kernels that take longer and longer themselves.
-    """
+    """Compute kernels of a rank over its judged steps."""
 
     rank: int
-    slope: float
-    first: float
-    cost_ns: int
-    time: int
-    steps: int
-    name: str
-    rising_pct: float
+    slope: float  # ns that a step's kernels take longer than those of the step before
+    first: float  # ns of the first
+    cost_ns: int  # beyond the first step, over all
+    time: int  # ns of all of them
+    steps: int  # how many
+    name: str  # of the kernel with most time
+    rising_pct: float  # how much of that time is of kernels that take longer and longer themselves
 
 
 def clock_drift(inputs: Inputs) -> Finding | None:

@@ -41,13 +41,9 @@ host_rule: Final[Callable[..., Rule]] = partial(
 
 @dataclass(frozen=True)
 class HostLoss(Loss):
-    """A part of the time: of all ranks, of one that stands out, or of all but those that others wait for.
+    """A part of the time: of all ranks, of one that stands out, or of all but those that others wait for."""
 
-    Attributes:
-        part: the name of it, as in `HostTime.parts`, or what else is measured.
-    """
-
-    part: str
+    part: str  # the name of it, as in `HostTime.parts`, or what else is measured
 
     def evidence(self, name: str) -> Evidence:
         return Evidence(rank=self.alone, name=name)

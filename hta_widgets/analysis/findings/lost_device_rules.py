@@ -47,19 +47,13 @@ _KINDS: Final = {
 
 @dataclass(frozen=True)
 class HostCalls:
-    """What the thread of a rank does that calls the device most.
+    """What the thread of a rank does that calls the device most."""
 
-    Attributes:
-        window_ns: how long it is judged.
-        time: kind of its calls, or "operators" -> when it is in them, and in nothing inside them.
-        names: the same -> name -> for how long, ns, the longest first.
-        longest: the same -> number of the longest event.
-    """
-
-    window_ns: int
+    window_ns: int  # how long it is judged
+    # kind of its calls, or "operators" -> when it is in them, and in nothing inside them
     time: dict[str, Intervals]
-    names: dict[str, dict[str, int]]
-    longest: dict[str, int]
+    names: dict[str, dict[str, int]]  # the same -> name -> for how long, ns, the longest first
+    longest: dict[str, int]  # the same -> number of the longest event
 
     def own_ns(self, rank_trace: RankTrace, kind: str) -> int:
         """How long the longest of a kind takes."""

@@ -38,23 +38,18 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Bubble:
-    """The bubble of the judged steps, as means over ranks and steps in ns.
+    """The bubble of the judged steps, as means over ranks and steps in ns."""
 
-    Attributes:
-        rows: of `pipeline`.
-        schedule_ns, stages_ns, transfers_ns: what the schedule has with equal stages, what unequal ones add,
-            and the rest: together the bubble. A few ns below 0 where the passes fit better than the formula.
-        claimed: of all judged time, what each rank waits in it, int64 ns by rank, but for what `straggler`
-            tells as waiting for late ranks.
-        late: the ranks that `straggler` tells of.
-    """
-
-    rows: pd.DataFrame
+    rows: pd.DataFrame  # of `pipeline`
+    # what the schedule has with equal stages, what unequal ones add, and the rest: together the bubble. A few
+    # ns below 0 where the passes fit better than the formula.
     schedule_ns: float
     stages_ns: float
     transfers_ns: float
+    # of all judged time, what each rank waits in it, int64 ns by rank, but for what `straggler` tells as
+    # waiting for late ranks
     claimed: pd.Series[int]
-    late: tuple[int, ...]
+    late: tuple[int, ...]  # the ranks that `straggler` tells of
 
     @property
     def slowest(self) -> int:

@@ -221,18 +221,12 @@ def _names(rank_trace: RankTrace, rows: Int64) -> list[str]:
 
 
 class _Made(NamedTuple):
-    """Calls of a region on a rank.
+    """Calls of a region on a rank."""
 
-    Attributes:
-        often: what is counted, in the median step. rows: the calls; none where that is not often.
-        taken_ns: how much of the judged time one of them is open.
-        device_ns: how much of it the device works on what they launch, where that goes with them.
-    """
-
-    often: int
-    rows: Int64
-    taken_ns: int
-    device_ns: int = 0
+    often: int  # what is counted, in the median step
+    rows: Int64  # the calls; none where that is not often
+    taken_ns: int  # how much of the judged time one of them is open
+    device_ns: int = 0  # how much of it the device works on what they launch, where that goes with them
 
 
 def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:

@@ -28,19 +28,12 @@ SLOWER: Final = 1.1
 
 
 class _Slowed(NamedTuple):
-    """Kernels of a rank that take longer beside communication.
+    """Kernels of a rank that take longer beside communication."""
 
-    Attributes:
-        lost_ns: by which all of them together take longer than alone, less what others take shorter.
-        ratio: how many times as long they take.
-        kernels: how many.
-        name: of those that lose most; event_id and span: of the longest of these beside communication.
-    """
-
-    lost_ns: int
-    ratio: float
-    kernels: int
-    name: str
+    lost_ns: int  # by which all of them together take longer than alone, less what others take shorter
+    ratio: float  # how many times as long they take
+    kernels: int  # how many
+    name: str  # of those that lose most; event_id and span: of the longest of these beside communication
     event_id: int
     span: tuple[int, int]
 

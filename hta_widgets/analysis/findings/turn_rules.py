@@ -21,17 +21,12 @@ _LEAST_PCT: Final = 5.0
 
 
 class Devices(NamedTuple):
-    """The devices that compute for a rank in the judged time, ns: of each on average, and of all of them.
+    """The devices that compute for a rank in the judged time, ns: of each on average, and of all of them."""
 
-    Attributes:
-        number: how many. compute_ns: how long each computes. busy_ns: how long each works.
-        any_ns: how long at least one of them works.
-    """
-
-    number: int
-    compute_ns: int
-    busy_ns: int
-    any_ns: int
+    number: int  # how many
+    compute_ns: int  # how long each computes
+    busy_ns: int  # how long each works
+    any_ns: int  # how long at least one of them works
 
 
 def devices_of(inputs: Inputs, rank: int) -> Devices:

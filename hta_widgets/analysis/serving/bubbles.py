@@ -32,20 +32,14 @@ _LIBRARY: Final = re.compile(r"^<|(?:^|/)(?:torch|asyncio)/|(?:^|/)(?:contextlib
 
 @dataclass(frozen=True)
 class Bubble:
-    """What the thread that runs the steps does while the device waits for the next one.
+    """What the thread that runs the steps does while the device waits for the next one."""
 
-    Attributes:
-        frame: row of the narrowest Python function that is open in most of it, -1 for none.
-        call: row of the operator or call of the runtime that is open longest in it, -1 for none.
-        before: row of the last function of the program, or else call, of that thread before the longest
-            stretch in which nothing is recorded, -1 for none.
-        idle_ns: how long the device waits; recorded_ns: how much of that any call is open.
-    """
-
-    frame: int
-    call: int
+    frame: int  # row of the narrowest Python function that is open in most of it, -1 for none
+    call: int  # row of the operator or call of the runtime that is open longest in it, -1 for none
+    # row of the last function of the program, or else call, of that thread before the longest stretch in
+    # which nothing is recorded, -1 for none
     before: int
-    idle_ns: int
+    idle_ns: int  # how long the device waits; recorded_ns: how much of that any call is open
     recorded_ns: int
 
     @property
