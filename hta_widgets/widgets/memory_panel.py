@@ -168,36 +168,39 @@ ANSWERS: dict[str, Answer] = {
     answer.kind: answer
     for answer in (
         Answer(
-            "timeline", "Memory over time", "Memory", "How much was allocated and reserved, and when?",
+            "Memory over time", "Memory", "How much was allocated and reserved, and when?",
             lambda snapshot, _trace: snapshot.timeline(), _timeline_sentence,
             Lines("time_ns", "allocated_bytes", ("device",), "memory", beside="reserved_bytes",
                   measure="Memory"),
-            ("allocator history",), drawn=_timeline,
+            ("allocator history",), drawn=_timeline, kind="timeline",
         ),
         Answer(
-            "peak", "Owners at the peak", "Memory", "Who owned the memory when most was allocated?",
+            "Owners at the peak", "Memory", "Who owned the memory when most was allocated?",
             lambda snapshot, _trace, by="line": snapshot.peak(by=by), _owners_sentence,
             Bars("bytes", ("device", "owner"), "memory", measure="Memory"), ("allocator history",),
-            (Option("by", "One bar per", ("line", "module", "stack", "annotation"), "line"),),
+            (Option("by", "One bar per", ("line", "module", "stack", "annotation"), "line"),), kind="peak",
         ),
         Answer(
-            "recording", "Peak in the recording", "Memory", "What ran when most was allocated?",
+            "Peak in the recording", "Memory", "What ran when most was allocated?",
             lambda snapshot, trace: snapshot.peak_in(trace), _recording_sentence, None,
-            ("allocator history",),
+            ("allocator history",), kind="recording",
         ),
         Answer(
-            "out_of_memory", "Failed allocations", "Memory", "Why did allocations fail?",
+            "Failed allocations", "Memory", "Why did allocations fail?",
             lambda snapshot, _trace: snapshot.out_of_memory(), _failures_sentence, None, (),
+            kind="out_of_memory",
         ),
         Answer(
-            "fragmentation", "Fragmentation", "Memory", "How much of what is reserved is free?",
+            "Fragmentation", "Memory", "How much of what is reserved is free?",
             lambda snapshot, _trace: snapshot.fragmentation(), _fragmentation_sentence,
             Bars("bytes", ("device", "part"), "memory", measure="Memory"), (), drawn=_fragmentation,
+            kind="fragmentation",
         ),
         Answer(
-            "blockers", "What blocks", "Memory", "What keeps segments from being given back?",
+            "What blocks", "Memory", "What keeps segments from being given back?",
             lambda snapshot, _trace: snapshot.blockers(), _blockers_sentence,
             Bars("free_bytes", ("device", "owner"), "memory", measure="Free memory beside it"), (),
+            kind="blockers",
         ),
     )
 }  # fmt: skip

@@ -169,7 +169,6 @@ def _category(codes: npt.NDArray[np.integer], texts: list[str]) -> pd.Categorica
 
 
 ANALYSIS = Analysis(
-    kind="annotation_totals",
     label="Annotated work",
     group="Host",
     title="Which annotated regions the device works for",

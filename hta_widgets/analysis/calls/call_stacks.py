@@ -190,7 +190,6 @@ HOST_TIME = ("host_ns", "host_self_ns", "Host time", "host")
 KERNEL_TIME = ("device_ns", "", "Kernel time", "compute")
 
 ANALYSIS = Analysis(
-    kind="call_stacks",
     label="Call stacks",
     group="Host",
     title="Where in the program the time goes",

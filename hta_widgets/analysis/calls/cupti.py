@@ -198,7 +198,6 @@ def _counters(rank_trace: RankTrace, ranges: npt.NDArray[np.int64]) -> pd.DataFr
 
 
 ANALYSIS = Analysis(
-    kind="cupti_counters",
     label="Counters",
     group="Kernels",
     title="How many floating-point operations each operator takes",

@@ -133,7 +133,6 @@ def _of_rank(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="module_stacks",
     label="Modules",
     group="Host",
     title="Which modules of the model the time goes to",

@@ -153,7 +153,6 @@ def _counted(rank_trace: RankTrace, scope: Scope | None, device: Device, launche
 
 
 ANALYSIS = Analysis(
-    kind="op_counts",
     label="Operations",
     group="Host",
     title="What ran how often",

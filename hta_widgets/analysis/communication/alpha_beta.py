@@ -169,7 +169,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="alpha_beta",
     label="Latency and bandwidth",
     group="Communication",
     title="Latency and bandwidth of collectives",

@@ -298,7 +298,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="collectives",
     label="Collectives",
     group="Communication",
     title="Which collectives run, and for how long",

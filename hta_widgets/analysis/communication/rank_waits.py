@@ -75,7 +75,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="rank_waits",
     label="Who waits for whom",
     group="Communication",
     title="Which rank waits for which",

@@ -180,7 +180,6 @@ def require_exchanges(trace: Trace, scope: Scope) -> None:
 
 
 ANALYSIS = Analysis(
-    kind="stragglers",
     label="Stragglers",
     group="Communication",
     title="Whom the other ranks wait for",

@@ -82,7 +82,6 @@ def _frame(runs: Runs, samples: Samples) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="comparability",
     label="Checks",
     group="Runs",
     title="What speaks for and against comparing these runs",

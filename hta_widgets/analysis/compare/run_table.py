@@ -130,7 +130,6 @@ def _peak(trace: Trace, steps: Steps) -> int | None:
 
 
 ANALYSIS = Analysis(
-    kind="run_table",
     label="Runs",
     group="Step",
     title="What a step of each run consists of",

@@ -205,7 +205,6 @@ def _with_step(values: Number) -> Number:
 
 
 ANALYSIS = Analysis(
-    kind="step_waterfall",
     label="Step time",
     group="Step",
     title="Why a step takes longer or shorter",

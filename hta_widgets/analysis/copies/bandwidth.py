@@ -166,7 +166,6 @@ def bandwidth_sentence(frame: pd.DataFrame) -> str:
 
 
 MEMORY_BANDWIDTH = Analysis(
-    kind="memory_bandwidth",
     label="Bandwidth",
     group="Memory",
     title="How fast memory is copied and set over time",
@@ -177,7 +176,6 @@ MEMORY_BANDWIDTH = Analysis(
 )
 
 BANDWIDTH_SUMMARY = Analysis(
-    kind="bandwidth_summary",
     label="Copies",
     group="Memory",
     title="Which copies take how long",

@@ -39,7 +39,7 @@ class Analysis:
     """One analysis, described once.
 
     Attributes:
-        kind: its identifier, e.g. in `BreakdownPanel(trace, kind)`.
+        kind: its identifier, e.g. in `BreakdownPanel(trace, kind)`; by default the name of `function`.
         label: a name of one to three words.
         group: the heading under which it is listed.
         title: the panel's heading.
@@ -56,7 +56,6 @@ class Analysis:
         pictured: how `figure` draws a frame; None: as `chart` says, or as a table without one.
     """
 
-    kind: str
     label: str
     group: str
     title: str
@@ -69,6 +68,10 @@ class Analysis:
     ignores: tuple[str, ...] = ()
     asks_little: bool = False
     pictured: Figure | None = None
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.kind or self.function.__name__)
 
     def splits(self, **options: Any) -> bool:
         """Whether the answer about many ranks is that about each, stacked."""

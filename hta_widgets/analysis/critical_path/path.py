@@ -161,7 +161,6 @@ _HELD_UP = (
 )
 
 ANALYSIS = Analysis(
-    kind="critical_path",
     label="Critical path",
     group="Critical path",
     title="What decides how long the window takes",

@@ -87,7 +87,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="gpu_utilization",
     label="GPU utilization",
     group="Time",
     title="How busy each device is over time",

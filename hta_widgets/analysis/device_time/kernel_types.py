@@ -130,7 +130,6 @@ def _kind_of_work(label: str) -> Series:
 
 
 ANALYSIS = Analysis(
-    kind="kernel_type_breakdown",
     label="Kernel types",
     group="Kernels",
     title="What runs on each device, alone and at once",

@@ -76,7 +76,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="comm_comp_overlap",
     label="Overlap",
     group="Time",
     title="How much communication hides behind compute",

@@ -186,7 +186,6 @@ def _other_rank(frame: pd.DataFrame, compared: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="step_parts",
     label="Steps",
     group="Time",
     title="Which step is slow, on which rank, and why",

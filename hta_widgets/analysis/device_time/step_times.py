@@ -192,7 +192,6 @@ def slowest_steps(iterations: pd.DataFrame) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="step_times",
     label="Step times",
     group="Time",
     title="How long each step takes on each rank",

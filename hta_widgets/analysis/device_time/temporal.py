@@ -121,7 +121,6 @@ def place_of(row: pd.Series) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="temporal_breakdown",
     label="Time split",
     group="Time",
     title="Where the time of each device goes",

@@ -226,7 +226,6 @@ def _open_row(gap: Open) -> dict[str, object]:
 
 
 ANALYSIS = Analysis(
-    kind="overview",
     label="Overview",
     group="Time",
     title="What stands out",

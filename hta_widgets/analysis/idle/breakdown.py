@@ -169,7 +169,6 @@ IDLE_CAUSES = (
 )
 
 ANALYSIS = Analysis(
-    kind="idle_breakdown",
     label="Idle",
     group="Time",
     title="Why each device is idle",

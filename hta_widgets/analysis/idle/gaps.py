@@ -169,7 +169,6 @@ def _text(code: npt.NDArray[np.integer], texts: list[str]) -> pd.Categorical[str
 
 
 ANALYSIS = Analysis(
-    kind="idle_gaps",
     label="Idle gaps",
     group="Time",
     title="Which gaps each device waits in",

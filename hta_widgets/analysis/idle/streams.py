@@ -241,7 +241,6 @@ def _lanes_in(rank_trace: RankTrace, lanes: _Lanes, scope: Scope) -> list[int]:
 
 
 ANALYSIS = Analysis(
-    kind="stream_idle_breakdown",
     label="Stream idle",
     group="Time",
     title="What each stream waits for between its kernels",

@@ -100,7 +100,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="longest_events",
     label="Longest events",
     group="Events",
     title="The events that take longest",

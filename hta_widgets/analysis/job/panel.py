@@ -37,7 +37,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="slowdown",
     label="Slowdown",
     group="Communication",
     title="What slow ranks cost the job",

@@ -191,7 +191,6 @@ def _in_order(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="kernel_breakdown",
     label="Kernels",
     group="Kernels",
     title="Which kernels take most device time",

@@ -124,7 +124,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="kernel_classes",
     label="Kernel classes",
     group="Kernels",
     title="What computes: units, libraries and tiles, by the names of kernels",

@@ -118,7 +118,6 @@ def _quantile(dur: Int64, first: Int64, count: Int64, share: float) -> npt.NDArr
 
 
 ANALYSIS = Analysis(
-    kind="kernel_durations",
     label="Kernel durations",
     group="Kernels",
     title="How evenly kernels run on the ranks",

@@ -142,7 +142,6 @@ def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="occupancy",
     label="Occupancy",
     group="Kernels",
     title="How much of the device kernels fill",

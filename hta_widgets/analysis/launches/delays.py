@@ -205,7 +205,6 @@ def summary_sentence(frame: pd.DataFrame) -> str:
 
 
 LAUNCH_STATS = Analysis(
-    kind="launch_stats",
     label="Launch delays",
     group="Host",
     title="How long launches take to start",
@@ -222,7 +221,6 @@ LAUNCH_STATS = Analysis(
 )
 
 LAUNCH_SUMMARY = Analysis(
-    kind="launch_summary",
     label="Launch calls",
     group="Host",
     title="Which calls launch device work",

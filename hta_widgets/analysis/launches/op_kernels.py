@@ -231,7 +231,6 @@ def _walk(op: Int64, name: Int64, first: Int64, count: Int64, key: Int64, child:
 
 
 ANALYSIS = Analysis(
-    kind="op_kernels",
     label="Kernel order",
     group="Kernels",
     title="Which kernels operators launch, one after the other",

@@ -251,7 +251,6 @@ def blocked_sentence(frame: pd.DataFrame) -> str:
 
 
 QUEUE_LENGTH = Analysis(
-    kind="queue_length",
     label="Queue length",
     group="Host",
     title="How much work waits on each stream",
@@ -262,7 +261,6 @@ QUEUE_LENGTH = Analysis(
 )
 
 QUEUE_SUMMARY = Analysis(
-    kind="queue_summary",
     label="Queues",
     group="Host",
     title="How full each queue is",
@@ -273,7 +271,6 @@ QUEUE_SUMMARY = Analysis(
 )
 
 FULL_QUEUES = Analysis(
-    kind="blocked_on_full_queue",
     label="Full queues",
     group="Host",
     title="How long launches wait for a full queue",

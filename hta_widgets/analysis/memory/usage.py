@@ -218,7 +218,6 @@ def timeline_sentence(frame: pd.DataFrame) -> str:
 
 
 MEMORY_TIMELINE = Analysis(
-    kind="memory_timeline",
     label="Memory",
     group="Memory",
     title="How much memory is in use over time",
@@ -236,7 +235,6 @@ MEMORY_TIMELINE = Analysis(
 )
 
 MEMORY_PEAK = Analysis(
-    kind="memory_peak",
     label="Memory peak",
     group="Memory",
     title="Who holds memory at the peak",

@@ -139,7 +139,6 @@ def _inherit(parent: Int64, holds: Bool) -> None:
 
 
 ANALYSIS = Analysis(
-    kind="formula_coverage",
     label="Formulas",
     group="Kernels",
     title="How much of the device work has a formula",

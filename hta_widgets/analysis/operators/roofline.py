@@ -186,7 +186,6 @@ def _speeds(units: list[Any], peaks: Mapping[Any, float]) -> npt.NDArray[np.floa
 
 
 ANALYSIS = Analysis(
-    kind="roofline",
     label="Roofline",
     group="Kernels",
     title="How far operators are from what the device can do",

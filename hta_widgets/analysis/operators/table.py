@@ -262,7 +262,6 @@ def _typed(frame: pd.DataFrame | None, by: By) -> pd.DataFrame:
 
 
 ANALYSIS = Analysis(
-    kind="operators",
     label="Operators",
     group="Kernels",
     title="Which operators keep the host and the device busy",

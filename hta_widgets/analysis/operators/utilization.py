@@ -155,7 +155,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="utilization",
     label="MFU and MBU",
     group="Kernels",
     title="How much of what the device could do each step uses",

@@ -216,7 +216,6 @@ _SHOWN = 4
 
 
 ANALYSIS = Analysis(
-    kind="expert_balance",
     label="Experts",
     group="Communication",
     title="How evenly tokens are spread over the ranks of experts",

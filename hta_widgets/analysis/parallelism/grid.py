@@ -242,7 +242,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="parallelism",
     label="Parallelism",
     group="Communication",
     title="Where each rank stands in the job's grid",

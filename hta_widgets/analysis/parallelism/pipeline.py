@@ -313,7 +313,6 @@ def _mean(frame: pd.DataFrame, column: str) -> float:
 
 
 ANALYSIS = Analysis(
-    kind="pipeline",
     label="Pipeline",
     group="Communication",
     title="The pipeline's schedule, its bubbles, and its stages",

@@ -155,7 +155,6 @@ def _saved(trace: Trace, rank: int, scope: Scope, pattern: str) -> int | None:
 
 
 ANALYSIS = Analysis(
-    kind="fusion_candidates",
     label="Fusion",
     group="Kernels",
     title="Which kernels could be one, and what that saves",

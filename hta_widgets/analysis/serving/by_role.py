@@ -119,7 +119,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="roles",
     label="Roles of kernels",
     group="Serving",
     title="Which part of the model the kernels of steps are",

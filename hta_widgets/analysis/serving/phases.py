@@ -240,7 +240,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="serving_phases",
     label="Serving phases",
     group="Serving",
     title="How long steps of each phase take, and the tokens they make",

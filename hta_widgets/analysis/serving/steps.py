@@ -203,7 +203,6 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 ANALYSIS = Analysis(
-    kind="serving_steps",
     label="Serving steps",
     group="Serving",
     title="The steps of the server, and the time between them",

@@ -341,7 +341,6 @@ def _series() -> tuple[Series, ...]:
 
 
 ANALYSIS = Analysis(
-    kind="fsdp_units",
     label="FSDP units",
     group="Communication",
     title="What each FSDP unit gathers and reduces that no compute hides",

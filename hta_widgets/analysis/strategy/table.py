@@ -188,7 +188,6 @@ def _merged(found: Sequence[tuple[int, GroupEvidence]]) -> list[dict[str, Any]]:
 
 
 ANALYSIS = Analysis(
-    kind="training_strategy",
     label="Strategy",
     group="Communication",
     title="How the job is parallelised, and what that sends",
