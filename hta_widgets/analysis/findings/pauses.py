@@ -25,15 +25,23 @@ _NONE = Intervals.union([], [])
 
 @dataclass(frozen=True)
 class Paused:
-    """Idle time due to pauses of the host; empty where it is too little to tell."""
+    """Idle time due to pauses of the host; empty where it is too little to tell.
 
-    # pauses of `STALL_NS` or more at a place where most steps have none, and garbage collection
+    Attributes:
+        stalls: pauses of `STALL_NS` or more at a place where most steps have none, and garbage collection.
+        collected: what of it is garbage collection.
+        stall_ends: names of the calls that end these pauses.
+        recurring: pauses before the same call in most steps: those of the call with most idle time.
+        recurring_end: the name of that call. Of a server there is none: its steps have their own finding.
+        absent: when a server has no requests.
+    """
+
     stalls: Intervals
-    collected: Intervals  # what of it is garbage collection
-    stall_ends: tuple[str, ...]  # names of the calls that end these pauses
-    recurring: Intervals  # pauses before the same call in most steps: those of the call with most idle time
-    recurring_end: str  # the name of that call. Of a server there is none: its steps have their own finding.
-    absent: Intervals  # when a server has no requests
+    collected: Intervals
+    stall_ends: tuple[str, ...]
+    recurring: Intervals
+    recurring_end: str
+    absent: Intervals
 
     @property
     def rare(self) -> Intervals:
