@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -35,7 +34,7 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
-from hta_widgets.analysis.findings.story_advice import Advice, advice_of
+from hta_widgets.analysis.findings.story_advice import Advice, advice_of, claimed
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
@@ -317,9 +316,8 @@ def _reachable(
 
 def _where(frame: pd.DataFrame, idle: Advice) -> str:
     """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
-    claims = json.loads(frame.loc[frame["topic"] == idle.topic, "claims"].iloc[0])
-    calls = [claim["shown"] for claim in claims if claim["measure"] == "most_idle_in"]
-    return f", mostly in {calls[0]}" if calls else f": {idle.cause_words}"
+    call = claimed(frame[frame["topic"] == idle.topic].iloc[0], "most_idle_in")
+    return f", mostly in {call}" if call else f": {idle.cause_words}"
 
 
 def _unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:

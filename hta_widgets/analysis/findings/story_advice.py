@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -223,7 +224,15 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += said.removeprefix(rules[-1].title)  # where most of it lies
     if (why := _why_late(frame, row)) is not None:
         words += f" ({BY_TOPIC[why['topic']].cause})"
+    elif operator := claimed(row, "operator_beyond_others"):  # in which the late rank is longer
+        words += f" ({operator})"
     return words
+
+
+def claimed(row: pd.Series, measure: str) -> str:
+    """The first claim of a measure, as a row of `overview` shows it; "" if it has none."""
+    claims = json.loads(row["claims"] or "[]")
+    return next((str(claim["shown"]) for claim in claims if claim["measure"] == measure), "")
 
 
 def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
