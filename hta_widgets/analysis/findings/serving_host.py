@@ -37,6 +37,8 @@ _REMEDIES: Final = (
     (r"grammar|bitmask|structured", "",
      "Fill masks of structured output while the forward pass runs, in other threads, or take a simpler "
      "grammar."),
+    (r"diffusers/|scheduling_", "",
+     "Compute the schedule of denoising on the device, or for all steps before the first."),
     (r"compile_fx|convert_frame|autotun|triton/compiler", "",
      "Compile before requests come: warm up with the shapes that they have."),
     (r"prepare|init_new|update_states|metadata", "ahead",
