@@ -253,8 +253,7 @@ def places_of(inputs: Inputs, rank: int) -> list[Place]:
     windows = rank_trace.windows(inputs.scope)
     around = inputs.of(rank, _around_forward)
     idle, waits = inputs.idle_causes(rank), inputs.of(rank, waiting)
-    places = host_places(rank_trace, idle, waits, windows, around.__contains__)
-    return [place for place in places if not place.everywhere]
+    return host_places(rank_trace, idle, waits, windows, around.__contains__)
 
 
 def _around_forward(inputs: Inputs, rank: int) -> set[str]:
