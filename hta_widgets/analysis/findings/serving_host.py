@@ -37,6 +37,8 @@ _REMEDIES: Final = (
     (r"grammar|bitmask|structured", "",
      "Fill masks of structured output while the forward pass runs, in other threads, or take a simpler "
      "grammar."),
+    (r"diffusers/|scheduling_", "",
+     "Compute the schedule of denoising on the device, or for all steps before the first."),
     (r"compile_fx|convert_frame|autotun|triton/compiler", "",
      "Compile before requests come: warm up with the shapes that they have."),
     (r"prepare|init_new|update_states|metadata", "ahead",
@@ -251,8 +253,7 @@ def places_of(inputs: Inputs, rank: int) -> list[Place]:
     windows = rank_trace.windows(inputs.scope)
     around = inputs.of(rank, _around_forward)
     idle, waits = inputs.idle_causes(rank), inputs.of(rank, waiting)
-    places = host_places(rank_trace, idle, waits, windows, around.__contains__)
-    return [place for place in places if not place.everywhere]
+    return host_places(rank_trace, idle, waits, windows, around.__contains__)
 
 
 def _around_forward(inputs: Inputs, rank: int) -> set[str]:

@@ -24,6 +24,8 @@ from hta_widgets.errors import MissingDataError
 
 # Less of the time between steps is not worth a word.
 _LEAST_BUBBLE_PCT = 1.0
+# A mean that is closer to the median says no more than that.
+_MORE = 1.1
 
 
 def leading_phase(inputs: Inputs, rank: int) -> str | None:
@@ -40,10 +42,12 @@ def serving_rate(inputs: Inputs) -> Finding | None:
     about = {"phase": row.phase, "follows": row.follows}
     token_ns = row.tpot_ns
     first = say(
-        "{time} per {unit}{if_at_once}",
+        "{time} per {unit}{on_average}{if_at_once}",
         time=Claim("serving_period", row.period_ns if token_ns is None else token_ns, "ns", ranks=(rank,),
                    about={**about, "per_token": token_ns is not None}),
         unit="token" if token_ns is not None else steps_in_words(row.phase).removesuffix("s"),
+        on_average=say(" ({mean} on average)", mean=Claim("mean_token", row.mean_ns, "ns", ranks=(rank,)))
+        if row.mean_ns is not None else "",
         if_at_once="" if row.follows else " if the next step follows at once",
     )  # fmt: skip
     if row.works_pct is not None:
@@ -150,6 +154,7 @@ class _Rate(NamedTuple):
     phase: str
     period_ns: int
     tpot_ns: int | None
+    mean_ns: int | None
     tokens_per_s: float | None
     works_pct: float | None
     follows: bool
@@ -183,6 +188,7 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
         str(row["phase"]),
         int(row["period_ns"]),
         None if pd.isna(row["tpot_ns"]) else int(row["tpot_ns"]),
+        _mean_token(steps, int(row["period_ns"])) if phase == "decode" else None,
         None if np.isnan(row["tokens_per_s"]) else float(row["tokens_per_s"]),
         None if np.isnan(row["works_pct"]) else float(row["works_pct"]),
         bool(row["follows"]),
@@ -221,16 +227,11 @@ def _behind(inputs: Inputs, rank: int) -> _Behind | None:
         return None
     phase, usual = str(phases["phase"].iloc[0]), int(phases["period_ns"].iloc[0])
     judged = set(in_scope(steps, inputs.scope)["iteration"])
-    places = np.flatnonzero(steps["period_ns"].notna())
-    steps = steps.iloc[places]
-    decodes = np.flatnonzero(steps["phase"].isin((*DECODING, "mixed")))
     cost, longest = 0, (0, (0, 0))
-    for at, following in pairwise(decodes.tolist()):
+    for at, following in _until_next_token(steps):
         if steps["iteration"].iloc[at] not in judged:
             continue
         begin, end = int(steps["start_ns"].iloc[at]), int(steps["start_ns"].iloc[following])
-        if places[following] - places[at] > following - at:
-            continue  # the server had no requests in between
         between = steps["phase"].iloc[at + 1 : following].eq("prefill").any()
         if not between and steps["phase"].iloc[at] != "mixed":
             continue
@@ -240,6 +241,23 @@ def _behind(inputs: Inputs, rank: int) -> _Behind | None:
         return None
     wait, span = longest
     return _Behind(phase, cost, wait, usual, usual + (wait - usual) // 2, span)
+
+
+def _until_next_token(steps: pd.DataFrame) -> list[tuple[int, int]]:
+    """The places of each step in which requests decode and of the next, where it is known when that came."""
+    known = steps["period_ns"].notna().to_numpy(np.bool_)
+    decodes = np.flatnonzero(steps["phase"].isin((*DECODING, "mixed"))).tolist()
+    return [(at, following) for at, following in pairwise(decodes) if known[at:following].all()]
+
+
+def _mean_token(steps: pd.DataFrame, usual_ns: int) -> int | None:
+    """What a token takes on average, ns, prompts in between included; None where that is about as usual."""
+    pairs = _until_next_token(steps)
+    if (steps["tokens"] > steps["requests"])[steps["phase"].isin(DECODING)].fillna(False).any() or not pairs:
+        return None
+    begin = steps["start_ns"].to_numpy(np.int64, na_value=0)
+    mean = round(sum(int(begin[following] - begin[at]) for at, following in pairs) / len(pairs))
+    return mean if mean >= _MORE * usual_ns else None
 
 
 RULES = (

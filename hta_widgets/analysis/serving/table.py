@@ -15,6 +15,7 @@ from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.serving.absence import without_requests
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.step_names import ServingStep, serving_step
 
@@ -149,7 +150,8 @@ def launched_by_step(rank_trace: RankTrace) -> tuple[Int64, Int64]:
 def forward_passes(rank_trace: RankTrace) -> Int64:
     """When each step launches the largest part of its work, in order: its graph, or its longest kernel."""
     rows, at = own_work(rank_trace)
-    rows, at = (each[rank_trace.launch[rows] >= 0] for each in (rows, at))
+    computes = among(rank_trace.event_class[rows], (EventClass.COMPUTE, EventClass.COMMUNICATION))
+    rows, at = (each[computes & (rank_trace.launch[rows] >= 0)] for each in (rows, at))
     work = pd.DataFrame({"at": at, "launch": rank_trace.launch[rows], "time": rank_trace.dur[rows]})
     largest = (
         work.groupby(["at", "launch"])["time"]
@@ -159,8 +161,9 @@ def forward_passes(rank_trace: RankTrace) -> Int64:
         .groupby("at")["launch"]
         .last()
     )
-    moments: Int64 = np.sort(rank_trace.start[largest.to_numpy(np.int64)])
-    return moments
+    calls = largest.to_numpy(np.int64)
+    middle: Int64 = np.sort(rank_trace.start[calls] + rank_trace.dur[calls] // 2)
+    return middle
 
 
 def _first_work(rank_trace: RankTrace, rows: Int64, at: Int64, count: int) -> pd.Series[int]:

@@ -417,6 +417,20 @@ def serving_period(job: Job, stated: Stated) -> str:
     return close(stated, median(times), 0.01, 1_000.0)
 
 
+@check("mean_token")
+def mean_token(job: Job, stated: Stated) -> str:
+    """The mean time from a step in which requests decode to the next of these."""
+    rank = the_rank(job, stated)
+    every = [step for step in steps(rank) if not left_out(rank, step)]
+    unknown = [*resting(rank), *(one for one, after in pairwise(steps(rank)) if left_out(rank, after))]
+    decoding = [at for at, step in enumerate(every) if step.phase in ("decode", "mixed", "verify")]
+    times = [
+        every[after].start - every[at].start for at, after in pairwise(decoding)
+        if not any(step in unknown for step in every[at:after])
+    ]  # fmt: skip
+    return close(stated, sum(times) / len(times), 0.01, 1_000.0)
+
+
 @check("serving_tokens")
 def serving_tokens(job: Job, stated: Stated) -> str:
     """Tokens per second; of drafts those that were accepted."""
@@ -475,7 +489,7 @@ def unrecorded_after(job: Job, stated: Stated) -> str:
 def waits(rank: PlainRank) -> list[tuple[Step, int]]:
     """Of steps in which requests decode: how long until the next of these, where prompts are in between."""
     every, found = steps(rank), []
-    decoding = [at for at, step in enumerate(every[:-1]) if step.phase in ("decode", "mixed", "verify")]
+    decoding = [at for at, step in enumerate(every) if step.phase in ("decode", "mixed", "verify")]
     for at, following in pairwise(decoding):
         if any(step in resting(rank) for step in every[at:following]):
             continue

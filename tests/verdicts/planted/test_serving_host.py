@@ -168,6 +168,25 @@ def test_a_pause_while_requests_wait_is_a_loss(tmp_path: Path) -> None:
     assert (serving_steps(trace)["absent_ns"].dropna() == 0).all()
 
 
+def test_a_token_takes_longer_on_average_where_prompts_come_between(tmp_path: Path) -> None:
+    """Every fourth step reads a prompt for 20 ms; decoding takes 4 ms."""
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0)
+    for _ in range(6):
+        for _ in range(3):
+            server.serve(DECODE, token_ns=0)
+        server.serve(Batch(prompts=1, prompt_tokens=10_000))
+    trace = server.open(tmp_path)
+    said = rows_of(trace)["serving_rate"]["text"]
+    found = re.match(r"([\d.]+) ms per token \(([\d.]+) ms on average\); the GPU works", said)
+    assert found
+    assert float(found[1]) == pytest.approx(4.0, rel=0.02)
+    assert float(found[2]) == pytest.approx((17 * 4 + 5 * 24) / 17, rel=0.02)
+    even = Server(engine="vllm")
+    for _ in range(8):
+        even.serve(DECODE)
+    assert "on average" not in rows_of(even.open(tmp_path))["serving_rate"]["text"]
+
+
 def test_options_are_those_of_the_engine(tmp_path: Path) -> None:
     for engine, option in (
         ("sglang", "SGLang"),
