@@ -18,10 +18,20 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   test: {
     environment: "jsdom",
+    sequence: { hooks: "list" }, // before a test clears its page
     // A page for each worker instead of each file takes a third of the time; modules that a file replaces it shares
     // with no other.
     projects: [
-      { extends: true, test: { name: "one page", isolate: false, include: TESTS, exclude: REPLACING } },
+      {
+        extends: true,
+        test: {
+          name: "one page",
+          isolate: false,
+          include: TESTS,
+          exclude: REPLACING,
+          setupFiles: ["test/pages.ts"],
+        },
+      },
       { extends: true, test: { name: "own page", include: REPLACING } },
     ],
   },
