@@ -30,6 +30,7 @@ from hta_widgets.analysis.findings import (
     host_rules,
     idle_rules,
     imbalance,
+    late_host_rules,
     launch_rules,
     lost_device_rules,
     memory_rules,
@@ -61,6 +62,7 @@ from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    *late_host_rules.RULES,
     *serving_rules.RULES,
     *serving_work.RULES,
     shared_device.RULE,
