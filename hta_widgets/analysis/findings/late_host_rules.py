@@ -14,6 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule, never
@@ -58,16 +59,12 @@ def _finding(
 ) -> Finding:
     """The finding of what `_idle` found; the event of a row shows it."""
     loss, time = found
-    who: Said = "The device is" if loss.among == 1 else "The devices are"
-    if loss.alone is not None:
-        alone = Claim("most_late", (loss.alone,), "ranks", about={"part": part})
-        who = say("The device of {rank} is", rank=alone)
     event = int(inputs.trace.rank(loss.worst).event_id[row])
     lost = inputs.time_lost("late_host", loss.share_pct, loss.cost_ns, loss.ranks, part=part)
     return Finding(
         loss.cost_ns,
         loss.share_pct,
-        say(text, who=who, lost=lost, **parts),
+        say(text, who=idle_device(loss, part=part), lost=lost, **parts),
         advice,
         "idle_breakdown",
         Evidence(loss.alone, event_rank=loss.worst, event_id=event, span=time[loss.worst].longest),

@@ -168,11 +168,15 @@ def idle_by_cause(rank: PlainRank, about: dict[str, Any]) -> int:
 
 @time_of("late_host")
 def late_host(rank: PlainRank, about: dict[str, Any]) -> int:
+    return late_for(rank, about["part"])
+
+
+def late_for(rank: PlainRank, part: str) -> int:
     """The device is idle since the host is late: while something is compiled, or at any time."""
     late = windows_of(
         piece for cause in ("host_busy", "host_sync", "launch_latency") for piece in idle_of(rank, cause)
     )
-    if about["part"] == "blocking":
+    if part == "blocking":
         return length(late)
     compiling = union(each.window for each in rank.events if COMPILER.search(each.name))
     return sum(length(overlap(late, window)) for window in compiling)
@@ -211,13 +215,14 @@ def launches_that_block(job: Job, stated: Stated) -> str:
 @check("most_idle")
 def most_idle(job: Job, stated: Stated) -> str:
     """No rank is idle for longer for this cause."""
+    part, cause = (stated.about.get(name) for name in ("part", "cause"))
     times = {
-        number: length(windows_of(idle_of(rank, stated.about["cause"])))
+        number: late_for(rank, part) if part else length(windows_of(idle_of(rank, cause)))
         for number, rank in job.ranks.items()
         if rank.work
     }
     most = max(times, key=lambda number: times[number])
-    return "" if (most,) == stated.value or apart(stated) else f"it is rank {most}"
+    return "" if (most,) == stated.value or (cause and apart(stated)) else f"it is rank {most}"
 
 
 @check("idle_mostly_on")

@@ -528,7 +528,7 @@ def inputs_beyond_usual(job: Job, stated: Stated) -> str:
     frame = job.trace.iterations
     frame = frame[frame["rank"] == rank.number].sort_values("host_start_ns")
     begins, steps = frame["host_start_ns"].tolist(), frame["iteration"].tolist()
-    for each in rank.records:
+    for each in rank.events:
         at = bisect_right(begins, each.start) - 1
         if PRODUCT.match(each.name) and at >= 0:
             sums[steps[at]] += sum(prod(shape) for shape, _ in shapes(each))
