@@ -21,6 +21,7 @@ from tests.verdicts.planted import (
     test_host_alone,
     test_host_work,
     test_items,
+    test_late_hosts,
     test_leading_cause,
     test_lost_device_events,
     test_modes,
@@ -129,6 +130,8 @@ MADE: dict[str, Build] = {
     "launch_bound": _one_rank("slow launches"),
     "device_wait": _one_rank("held back by an event"),
     "host_stall": lambda folder: test_pauses.steps(test_pauses.silent(30 * MS, (5,))).open(folder),
+    "recompiling": lambda folder: test_late_hosts.compiling_in(4, 7).open(folder),
+    "blocking_launches": lambda folder: test_late_hosts.blocking().open(folder),
     "unmarked_host": lambda folder: test_pauses.steps(test_pauses.silent(1500 * US)).open(folder),
     "kv_transfer": lambda folder: test_serving.transferring(
         "multi_layer_kv_transfer_kernel", "cache.py(3): save"

@@ -9,6 +9,7 @@ from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_part
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.late_host_rules import RECOMPILES
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION
 
 _MOST = 0.5
@@ -35,8 +36,7 @@ def compiling(inputs: Inputs) -> Finding | None:
             all=Claim("steps", len(steps), "count", ranks=worst),
         )
     advice = (
-        "Code is compiled anew for other shapes or values: TORCH_LOGS=recompiles says for which. "
-        "torch.compile(dynamic=True), or inputs of few sizes, need fewer versions."
+        RECOMPILES
         if anew
         else "Run the program before it is recorded, as often as it compiles, to see what its steps take."
     )

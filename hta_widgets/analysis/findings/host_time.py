@@ -46,8 +46,11 @@ _COMPILES = re.compile(r"\(dynamo_timed\)$")
 # Kernels of the CPU. Others show by their time: an operator of a device returns when it has launched.
 _OF_CPU = re.compile(r"mkldnn|onednn|_for_cpu$|_slow_conv2d|thnn_conv2d|^(?:gloo|mpi):")
 _OF_GPU = re.compile(r"cudnn|miopen|cuda|_efficient_attention|hip")
-# Allocations and copies may wait for a device.
-_MAY_WAIT = re.compile(r"^aten::(?:empty|copy_|_to_copy|to|zeros|ones|full|arange|resize)|^detach|^c10d::")
+# Allocations, copies and what reads values back may wait for a device.
+_MAY_WAIT = re.compile(
+    r"^aten::(?:empty|copy_|_to_copy|to|zeros|ones|full|arange|resize|item|_local_scalar|is_nonzero|nonzero)"
+    r"|^detach|^c10d::"
+)
 _COMPUTES_NS: Final = 200_000
 _ENOUGH_CALLS: Final = 3
 # Ranges of devices' backends, and operators of devices whose work the profiler does not record.
@@ -146,9 +149,11 @@ def sign_of_device(rank_trace: RankTrace) -> Sign | None:
     if rank_trace.device_name and not _computes_itself(rank_trace):
         return Sign("device", rank_trace.device_name)
     operator = classes == EventClass.HOST_OP
-    reading = operator & named(rank_trace, is_synchronising)
-    if reading.any() and np.median(rank_trace.dur[reading]) > _READ_NS:
-        row = longest_row(rank_trace, np.flatnonzero(reading))
+    reading = np.flatnonzero(operator & named(rank_trace, is_synchronising))
+    compiling = open_time(rank_trace, named(rank_trace, _COMPILES.search))  # and trying what is compiled
+    reading = reading[compiling.within_each(spans_of(rank_trace, reading)) == 0]
+    if len(reading) and np.median(rank_trace.dur[reading]) > _READ_NS:
+        row = longest_row(rank_trace, reading)
         return Sign("reads", names[rank_trace.name[row]])
     nodes = operator & named(rank_trace, is_node)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]

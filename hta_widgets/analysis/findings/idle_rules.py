@@ -74,7 +74,7 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
         text = say(
             "{who} idle {lost} {reason}{where}{follows}.{mostly}",
             mostly=_mostly(loss, cause.cause),
-            who=_idle_device(loss, cause.cause),
+            who=idle_device(loss, cause=cause.cause),
             lost=inputs.time_lost(
                 "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
                 apart_ns=apart_ns(inputs, ranks, cause.cause),
@@ -123,11 +123,11 @@ def _graphs_already(where: Where) -> str:
     return "the program replays graphs already; what more of them would save is not simulated"
 
 
-def _idle_device(loss: Loss, cause: str) -> Said:
+def idle_device(loss: Loss, **about: str) -> Said:
     """`The device is`, `The device of rank 3 is`, where that stands out, or `The devices are`."""
     if loss.alone is None:
         return "The device is" if loss.among == 1 else "The devices are"
-    rank = Claim("most_idle", (loss.alone,), "ranks", about={"cause": cause})
+    rank = Claim("most_idle", (loss.alone,), "ranks", about=about)
     return say("The device of {rank} is", rank=rank)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
@@ -10,16 +12,20 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import LostAs
 from hta_widgets.analysis.findings.host_loss import lost_in_part
 from hta_widgets.analysis.findings.host_time import HostTime, host_time, hosts_of, marks_steps
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.operators.recorded import recorded_inputs
+from hta_widgets.arrays import Bool, Float64, Int64
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import capitalised, counted
+from hta_widgets.formatting import capitalised, counted, significant
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
 _VERBS: Final = {
@@ -50,6 +56,12 @@ _SAME_WORK: Final = {
     "compute": "Compare the kernels of these steps: new shapes, autotuning, other work on the device.",
     "operators": "Compare the operators of these steps: new shapes, first uses, other work on these cores.",
 }
+_LARGER_INPUTS: Final = (
+    "These steps get larger batches or longer sequences: if they vary, batches of equal size, bucketed by "
+    "length, make steps equally long and leave no memory unused."
+)
+_LARGER: Final = 1.2
+_PRODUCTS: Final = re.compile(r"^aten::(?:addmm|mm|bmm|baddbmm|convolution|_?scaled_dot_product)")
 _TOLD: Final = ("loading", "outside")
 """Of a host that does all the work: what a finding of its own tells of all steps."""
 WORK: Final = {"compute": "kernel", "operators": "operator"}
@@ -170,8 +182,40 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int, others: Collection[i
         about={"iteration": iteration, **compared},
         shown=counted(more, WORK[most]) if many else "no",
     )
-    text += say(", with {number} more." if many else f", with {{number}} more {WORK[most]}s.", number=number)
-    return Beyond(text, _MORE_WORK if many else _SAME_WORK[most], "compute")
+    sizes = _inputs_of(inputs.trace.rank(rank), steps["iteration"].to_numpy(np.int64))
+    times = float(sizes[here].sum() / (np.median(sizes[usual]) or math.nan))
+    larger = not many and times >= _LARGER
+    about = {"iteration": iteration, **compared}
+    on_larger = say(
+        ", on inputs {times} times as large",
+        times=Claim("inputs_beyond_usual", times, "x", ranks=(rank,), about=about, shown=significant(times)),
+    )
+    what = "" if many else f" {WORK[most]}s"
+    text += say(f", with {{number}} more{what}{{larger}}.", number=number, larger=on_larger if larger else "")
+    same = _LARGER_INPUTS if larger else _SAME_WORK[most]
+    return Beyond(text, _MORE_WORK if many else same, "compute")
+
+
+@memoize_per_rank(last=2)
+def _inputs_of_rows(rank_trace: RankTrace) -> tuple[Int64, Float64]:
+    """The products of a rank whose inputs are recorded, and how many numbers each takes."""
+    recorded = recorded_inputs(rank_trace)
+    rows = np.flatnonzero(named(rank_trace, _PRODUCTS.search) & (recorded.of_row >= 0))
+    _, first, of = np.unique(recorded.of_row[rows], return_index=True, return_inverse=True)
+    size = [
+        sum(math.prod(shape) for shape in recorded.of(row).shapes if isinstance(shape, tuple))
+        for row in rows[first].tolist()
+    ]
+    return rows, np.array(size, np.float64)[of]
+
+
+def _inputs_of(rank_trace: RankTrace, iterations: Int64) -> Float64:
+    """How many numbers matrix products take in each of these steps; 0 where that is not recorded."""
+    rows, size = _inputs_of_rows(rank_trace)
+    places = np.searchsorted(iterations, rank_trace.iteration[rows])
+    inside = np.append(iterations, -1)[places] == rank_trace.iteration[rows]
+    found: Float64 = np.bincount(places[inside], size[inside], len(iterations)).astype(np.float64)
+    return found
 
 
 def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:

@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
-from hta_widgets.analysis.idle.cold_calls import ColdCall, cold_calls
+from hta_widgets.analysis.idle.cold_calls import COMPILES, ColdCall, cold_calls
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -29,6 +29,8 @@ _RECURS = 3
 # So do calls for memory that come regularly, as in checkpoints: every so many steps, twice or more.
 _OF_MEMORY = re.compile(r"^(?:cuda|hip|cu|musa|cnrt)\w*(?:[Aa]lloc|Free|Mem)")
 _APART = 3
+# And what is compiled in so many steps after others which compile nothing.
+_AGAIN = 2
 # A job of more is asked again.
 _RANKS = 1 << 16
 
@@ -119,9 +121,15 @@ def _recurring(
         name
         for name, found in where.items()
         if (len(found) >= _RECURS and 2 * len(found) >= len(steps))
+        or (COMPILES.search(rank_trace.names[name]) and _again_later(sorted(found)))
         or (_OF_MEMORY.match(rank_trace.names[name]) and _is_regular(sorted(found), len(steps)))
     ]
     return np.isin(rank_trace.name[rows], again)
+
+
+def _again_later(found: list[int]) -> bool:
+    """Whether two or more of these steps come after one that is not among them."""
+    return sum(at < step for at, step in enumerate(found)) >= _AGAIN
 
 
 def _is_regular(found: list[int], count: int) -> bool:

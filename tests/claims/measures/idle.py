@@ -15,6 +15,7 @@ from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, un
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+COMPILER = re.compile(r"\(dynamo_timed\)$|CompileProgram|/_?(?:dynamo|inductor)/.*compile")
 SYNCHRONISING = re.compile(
     r"(?:cuda|hip|cu|musa)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
     r"|(?:AscendCL@)?aclrt(?:Synchronize\w+|Memcpy)$|ur(?:QueueFinish|EventWait)$|ze\w+Synchronize$"
@@ -165,16 +166,63 @@ def idle_by_cause(rank: PlainRank, about: dict[str, Any]) -> int:
     return length(windows_of(idle_of(rank, about["cause"]))) - about["apart_ns"].get(str(rank.number), 0)
 
 
+@time_of("late_host")
+def late_host(rank: PlainRank, about: dict[str, Any]) -> int:
+    return late_for(rank, about["part"])
+
+
+def late_for(rank: PlainRank, part: str) -> int:
+    """The device is idle since the host is late: while something is compiled, or at any time."""
+    late = windows_of(
+        piece for cause in ("host_busy", "host_sync", "launch_latency") for piece in idle_of(rank, cause)
+    )
+    if part == "blocking":
+        return length(late)
+    compiling = union(each.window for each in rank.events if COMPILER.search(each.name))
+    return sum(length(overlap(late, window)) for window in compiling)
+
+
+@check("steps_that_wait")
+def steps_that_wait(job: Job, stated: Stated) -> str:
+    """Steps in which something is compiled while the device is idle, at most those that compile."""
+    rank = the_rank(job, stated)
+    compiling = [each.window for each in rank.events if COMPILER.search(each.name)]
+    found = [window for window in rank.windows if overlap(union(compiling), window)]
+    return "" if 0 < stated.value <= len(found) else f"{len(found)} steps compile"
+
+
+@check("longest_compiler")
+def longest_compiler(job: Job, stated: Stated) -> str:
+    rank = the_rank(job, stated)
+    found = [each for each in rank.events if COMPILER.search(each.name)]
+    longest = max(each.dur for each in found)
+    return (
+        ""
+        if any(each.name == stated.value and each.dur == longest for each in found)
+        else "others are longer"
+    )
+
+
+@check("launches_that_block")
+def launches_that_block(job: Job, stated: Stated) -> str:
+    """Of the launches of kernels of 10 us or more, those that return when the kernel has ended."""
+    rank = the_rank(job, stated)
+    pairs = [(each, rank.launch(each)) for each in rank.judged(rank.kernels) if each.dur >= 10_000]
+    ends = [call.end >= each.end for each, call in pairs if call]
+    return close(stated, 100.0 * sum(ends) / len(ends), 0.0, 1.0)
+
+
 @check("most_idle")
 def most_idle(job: Job, stated: Stated) -> str:
     """No rank is idle for longer for this cause."""
+    part, cause = (stated.about.get(name) for name in ("part", "cause"))
     times = {
-        number: length(windows_of(idle_of(rank, stated.about["cause"])))
+        number: late_for(rank, part) if part else length(windows_of(idle_of(rank, cause)))
         for number, rank in job.ranks.items()
         if rank.work
     }
     most = max(times, key=lambda number: times[number])
-    return "" if (most,) == stated.value or apart(stated) else f"it is rank {most}"
+    return "" if (most,) == stated.value or (cause and apart(stated)) else f"it is rank {most}"
 
 
 @check("idle_mostly_on")

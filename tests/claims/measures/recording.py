@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from math import prod
 from statistics import median
@@ -16,9 +18,11 @@ from tests.claims.measures.host import is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
 from tests.claims.measures.kernels import stated_by
 from tests.claims.measures.serving import labelled
+from tests.claims.plain_kernels import shapes
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+PRODUCT = re.compile(r"aten::(addmm|mm|bmm|baddbmm|convolution|_?scaled_dot_product)")
 LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)\w*Launch\w*")
 
 
@@ -515,6 +519,21 @@ def more_kernels_than_usual(job: Job, stated: Stated) -> str:
         counts[step] = sum(bool(overlap([window], each.window)) for each in events)
     usual = median(others_of(stated, counts))
     return close(stated, counts[stated.about["iteration"]] - usual, 0.1, 0.02 * usual + 2.0)
+
+
+@check("inputs_beyond_usual")
+def inputs_beyond_usual(job: Job, stated: Stated) -> str:
+    """How many numbers products take that are launched in the step, against the median of the steps."""
+    rank, sums = the_rank(job, stated), Counter[int]()
+    frame = job.trace.iterations
+    frame = frame[frame["rank"] == rank.number].sort_values("host_start_ns")
+    begins, steps = frame["host_start_ns"].tolist(), frame["iteration"].tolist()
+    for each in rank.events:
+        at = bisect_right(begins, each.start) - 1
+        if PRODUCT.match(each.name) and at >= 0:
+            sums[steps[at]] += sum(prod(shape) for shape, _ in shapes(each))
+    usual = median(others_of(stated, {step: sums[step] for _, step in step_times(job, rank.number)}))
+    return close(stated, sums[stated.about["iteration"]] / usual, 0.01, 0.0)
 
 
 def times_in(job: Job, number: int, stated: Stated) -> list[int]:

@@ -773,6 +773,18 @@ def test_a_step_whose_operators_take_longer_has_more_of_them_or_not(
     assert more.replace("39 more operators", "39 operators more") in rows["slow_steps"]["text"]
 
 
+@pytest.mark.parametrize(("rows", "is_larger"), [(640, True), (64, False)])
+def test_a_step_may_be_long_for_larger_inputs(rows: int, is_larger: bool, tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        shapes = [[rows if number == 4 else 64, 64], [64, 64]]
+        inputs = {"Input Dims": shapes, "Input type": ["float", "float"]}
+        program.operator("aten::mm", 8 * MS if number == 4 else US, **inputs)
+
+    row = checked(tmp_path, steps(body))[0]["slow_steps"]
+    assert (", on inputs 5.50 times as large." in row["text"]) is is_larger
+    assert ("bucketed by length" in row["suggestion"]) is is_larger
+
+
 def test_the_region_that_holds_most_of_what_is_outside_is_in_the_headline(tmp_path: Path) -> None:
     def body(program: Program, number: int) -> None:
         with program.inside("user_annotation", "save_checkpoint"):

@@ -393,6 +393,11 @@ def copies_beside_compute(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def copies_of_level_zero(program: Program, number: int) -> None:
+    program.copy(500 * US, name="zeCommandListAppendMemoryCopy(M2D)")
+    busy(program, 10)
+
+
 def copies_within_the_device(program: Program, number: int) -> None:
     program.copy(500 * US, name="Memcpy DtoD (Device -> Device)")
     busy(program, 10)
@@ -757,6 +762,9 @@ CASES = {
     "copies beside compute": Case(loop(copies_beside_compute), "compute_bound", never=("copy",)),
     "copies within the device": Case(
         loop(copies_within_the_device), "memory_copies", words=("DtoD", ".clone()"), never=("pin_memory",)
+    ),
+    "copies of level zero": Case(
+        loop(copies_of_level_zero), "memory_copies", words=("M2D", "pin_memory=True")
     ),
     "copies while the host is late": Case(
         loop(copies_while_the_host_is_late),

@@ -1,4 +1,4 @@
-"""The rule about hosts that compute in double precision, as programs do by accident with NumPy's arrays."""
+"""Rules about the types in which hosts compute: conversions, as of autocast, and doubles by accident."""
 
 from __future__ import annotations
 
@@ -13,7 +13,32 @@ from hta_widgets.analysis.operators.recorded import rows_where
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
 
-_CONVERTS: Final = {"aten::to", "aten::_to_copy", "aten::copy_"}
+_COPY: Final = "aten::copy_"
+
+
+def _converting(rank_trace: RankTrace, thread: int) -> Int64:
+    """Copies from one type to another; none where the types of inputs are not recorded."""
+    rows = np.flatnonzero(named(rank_trace, _COPY.__eq__) & (rank_trace.thread == thread))
+    return rows_where(rank_trace, rows, lambda inputs: len(set(inputs.types[:2])) > 1)
+
+
+_CONVERSIONS = calls_rule(
+    "converting",
+    _converting,
+    "{who} copies tensors to another type {lost}, in {name}.",
+    "Make tensors in the type in which they are used. Autocast casts weights anew in each pass: small "
+    "batches gain little by it, and weights that have that type already need no cast.",
+    topic="host_conversions",
+    title="Converting tensors to other types",
+    label="Conversions",
+    cause="conversions of tensors",
+    risk="Weights of fewer bits lose small updates.",
+    needs="Access to where tensors and weights are made.",
+    wrong_if="The types must differ, as where sums have more bits.",
+)
+
+
+_CONVERTS: Final = {"aten::to", "aten::_to_copy", _COPY}
 
 
 def _of_doubles(rank_trace: RankTrace, thread: int) -> Int64:
@@ -27,7 +52,7 @@ def _takes_doubles(inputs: Inputs) -> bool:
     return any(kind == "float64" and shape for kind, shape in zip(inputs.types, inputs.shapes, strict=False))
 
 
-RULE = calls_rule(
+_DOUBLES = calls_rule(
     "doubles",
     _of_doubles,
     "{who} computes in double precision, longest in {name}. That costs at least {lost}, half of the time: "
@@ -43,3 +68,5 @@ RULE = calls_rule(
     needs="A model that does not need double precision.",
     wrong_if="The model needs the precision, as simulations may.",
 )
+
+RULES = (_CONVERSIONS, _DOUBLES)

@@ -1,0 +1,172 @@
+"""Rules about why a device waits for its host that go by what the host's calls are: compilers, or launches
+that return only when their kernel has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.longest import longest_row
+from hta_widgets.analysis.findings.call_time import open_time
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.idle_rules import idle_device
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import Loss, lost_on
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule, never
+from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.cold_calls import COMPILES
+from hta_widgets.analysis.replay import edits
+from hta_widgets.arrays import Int64
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
+
+RECOMPILES: Final = (
+    "Code is compiled anew for other shapes or values: TORCH_LOGS=recompiles says for which. "
+    "torch.compile(dynamic=True), or inputs of few sizes, need fewer versions."
+)
+_NEARLY_ALL_PCT: Final = 90.0
+_ENOUGH: Final = 50
+_LEAST_NS: Final = 10_000
+"""A kernel that is shorter may end before its launch returns anyway."""
+
+
+def _idle(inputs: Inputs, when: Callable[[RankTrace], Intervals]) -> tuple[Loss, dict[int, Intervals]] | None:
+    """The idle time in which a host is late, of some time of each rank, and what of it is lost."""
+    if inputs.idle.empty:
+        return None
+    time: dict[int, Intervals] = {}
+    for rank in inputs.idle["rank"].tolist():
+        causes, rank_trace = inputs.idle_causes(rank).causes, inputs.trace.rank(rank)
+        late = causes["host_busy"] | causes["launch_latency"] | causes["host_sync"]
+        time[rank] = late & when(rank_trace) & inputs.judged_time(rank)
+    loss = lost_on(inputs.idle, {rank: each.length for rank, each in time.items()})
+    return (loss, time) if loss is not None and severity_of(loss.share_pct) else None
+
+
+def _finding(
+    inputs: Inputs,
+    found: tuple[Loss, dict[int, Intervals]],
+    part: str,
+    text: str,
+    advice: str,
+    row: int,
+    **parts: Said,
+) -> Finding:
+    """The finding of what `_idle` found; the event of a row shows it."""
+    loss, time = found
+    event = int(inputs.trace.rank(loss.worst).event_id[row])
+    lost = inputs.time_lost("late_host", loss.share_pct, loss.cost_ns, loss.ranks, part=part)
+    return Finding(
+        loss.cost_ns,
+        loss.share_pct,
+        say(text, who=idle_device(loss, part=part), lost=lost, **parts),
+        advice,
+        "idle_breakdown",
+        Evidence(loss.alone, event_rank=loss.worst, event_id=event, span=time[loss.worst].longest),
+        share_of=loss.shares,
+        lost=inputs.when(loss.ranks, time.__getitem__),
+        explains=loss.alone,
+    )
+
+
+def recompiling(inputs: Inputs) -> Finding | None:
+    """Devices that wait while code is compiled, in steps that come after others which compile none."""
+    found = _idle(inputs, lambda rank_trace: open_time(rank_trace, _compilers(rank_trace)))
+    if found is None:
+        return None
+    rank = found[0].worst
+    rank_trace = inputs.trace.rank(rank)
+    row, windows = longest_row(rank_trace, _compilers(rank_trace)), rank_trace.windows(inputs.scope)
+    count, name = int((found[1][rank].within_each(windows) > 0).sum()), rank_trace.names[rank_trace.name[row]]
+    finding = _finding(
+        inputs,
+        found,
+        "compiling",
+        "{who} idle {lost} while the host compiles code, in {count} of {all} steps, longest in {name}.",
+        RECOMPILES,
+        row,
+        count=Claim("steps_that_wait", count, "count", ranks=(rank,)),
+        all=Claim("steps", len(windows), "count", ranks=(rank,)),
+        name=Claim("longest_compiler", name, "name", ranks=(rank,)),
+    )
+    without = edits.without(edits.exactly(name))
+    return replace(finding, change=Change("without compiling", lambda _: [without], GETS_AHEAD))
+
+
+def _compilers(rank_trace: RankTrace) -> Int64:
+    return np.flatnonzero(~rank_trace.is_device & named(rank_trace, COMPILES.search))
+
+
+def blocking_launches(inputs: Inputs) -> Finding | None:
+    """Devices that wait because each launch returns only when its kernel has ended."""
+    ranks = inputs.trace.ranks_of(inputs.scope)
+    pct = {rank: inputs.of(rank, _blocking_pct) for rank in ranks}
+    if max(pct.values(), default=0.0) < _NEARLY_ALL_PCT:
+        return None
+    always, never_ = Intervals.union([-(1 << 62)], [1 << 62]), Intervals.union([], [])
+    found = _idle(inputs, lambda each: always if pct[each.rank] >= _NEARLY_ALL_PCT else never_)
+    if found is None:
+        return None
+    rank = found[0].worst
+    rank_trace = inputs.trace.rank(rank)
+    launches = rank_trace.launch[_kernels(inputs, rank)].astype(np.int64)
+    finding = _finding(
+        inputs,
+        found,
+        "blocking",
+        "{who} idle {lost} because the host launches too late: {share} of the launches return only when "
+        "their kernel has ended.",
+        "Unset CUDA_LAUNCH_BLOCKING (on AMD HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL) outside of debugging.",
+        longest_row(rank_trace, launches),
+        share=Claim("launches_that_block", pct[rank], "%", "launches", (rank,)),
+    )
+    return replace(finding, saves_at_most="at most: the host may not be ahead of the device then, either")
+
+
+def _kernels(inputs: Inputs, rank: int) -> Int64:
+    """The kernels of the judged time that are launched by themselves, and do not end at once."""
+    rank_trace = inputs.trace.rank(rank)
+    compute = (rank_trace.event_class == EventClass.COMPUTE) & rank_trace.is_device & (rank_trace.launch >= 0)
+    rows = np.flatnonzero(compute & (rank_trace.dur >= _LEAST_NS))
+    return rows[rank_trace.belong(rows, inputs.scope)]
+
+
+def _blocking_pct(inputs: Inputs, rank: int) -> float:
+    """Of the launches of these kernels, the share that returns when they have ended."""
+    rank_trace, rows = inputs.trace.rank(rank), _kernels(inputs, rank)
+    ends = rank_trace.end[rank_trace.launch[rows]]
+    return 100.0 * float((ends >= rank_trace.end[rows]).mean()) if len(rows) >= _ENOUGH else 0.0
+
+
+RULES = (
+    Rule(
+        topic="recompiling",
+        question=IDLE_QUESTION,
+        title="Waiting for code to be compiled",
+        label="Compiling",
+        cause="code that is compiled again",
+        lost_as="idle",
+        judge=recompiling,
+        applies=never,
+        risk="Code for any size may be slower than code for one.",
+        needs="torch.compile(dynamic=True), or inputs of few sizes.",
+        wrong_if="The program still starts: later steps find what they need compiled.",
+    ),
+    Rule(
+        topic="blocking_launches",
+        question=IDLE_QUESTION,
+        title="Launching one kernel at a time",
+        label="Blocking launches",
+        cause="launches that wait for their kernel",
+        lost_as="idle",
+        judge=blocking_launches,
+        applies=never,
+        needs="Access to the environment of the program.",
+        wrong_if="A debugger or another tool serialises the launches.",
+    ),
+)
