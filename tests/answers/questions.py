@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from traitlets import HasTraits
 
+import hta_widgets
 from hta_widgets import MemorySnapshot, Scope, Trace, TraceAnalysis, TraceExplorer, analysis, edits, examples
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.analysis.compare.run_story import run_story
@@ -330,6 +332,28 @@ def _snapshots(_: Trace, __: Path) -> Asked:
         yield f"sentence of {number}", lambda snapshot=snapshot: {"sentence": snapshot.sentence()}
 
 
+def _widgets(_: Trace, __: Path) -> Asked:
+    """What callers may set of each public widget, its defaults and its bounds."""
+    for name in sorted(hta_widgets.__all__):
+        of = getattr(hta_widgets, name)
+        if isinstance(of, type) and issubclass(of, HasTraits):
+            own = {
+                key: one for key, one in of.class_traits().items() if one.this_class.__module__[:4] == "hta_"
+            }
+            yield (
+                name,
+                lambda own=own: {
+                    key: [
+                        type(one).__name__,
+                        one.default_value,
+                        getattr(one, "min", None),
+                        getattr(one, "max", None),
+                    ]
+                    for key, one in sorted(own.items())
+                },
+            )
+
+
 AREAS: dict[str, Callable[[Trace, Path], Asked]] = {
     "trace": _trace,
     "analyses": _analyses,
@@ -343,4 +367,5 @@ AREAS: dict[str, Callable[[Trace, Path], Asked]] = {
     "report": _report,
     "comparisons": _comparisons,
     "snapshots": _snapshots,
+    "widgets": _widgets,
 }

@@ -13,7 +13,7 @@ RECORDINGS: dict[str, tuple[str, ...]] = {
     "continuous_batching": ("trace", "analyses", "options", "inspect", "commands", "report"),
     "inference_cuda_graphs": ("trace", "analyses", "further", "timeline"),
     "single_gpu_dataloader_stall": ("trace", "analyses", "commands", "hta"),
-    "h100_gpt2": ("analyses", "options", "inspect", "snapshots"),
+    "h100_gpt2": ("analyses", "options", "inspect", "snapshots", "widgets"),
     "gpt2_baseline": ("comparisons",),
     "h100_gpt2_fp32": ("comparisons",),
     "h100_resnet50_pageable": ("analyses", "pictures"),

@@ -175,7 +175,7 @@ def test_table() -> None:
 
 def test_text_pieces() -> None:
     assert printable("a\tb\u2028c\ud800é") == r"a\tb\u2028c\ud800é"
-    assert shortened("abcdefghij", 5) == "ab…ij"
+    assert [shortened("abcdefghij", cells) for cells in (5, 9, 10)] == ["ab…ij", "abcd…ghij", "abcdefghij"]
     assert width("核é") == 3
     assert width(shortened("核" * 9, 6)) <= 6
     assert pieces_of("one two three", 8) == ["one two", "three"]

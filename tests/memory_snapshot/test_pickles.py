@@ -75,6 +75,13 @@ def plain(graph: Graph, kind: int, value: int) -> Any:
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("value", [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [(5, 6)]])
+def test_a_tuple_is_a_list_also_where_nothing_is_around_it(protocol: int, value: Any) -> None:
+    found = read(pickle.dumps(value, protocol))
+    assert found == ([[5, 6]] if value == [(5, 6)] else list(value))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_equal_lists_of_the_same_frames_are_one_and_others_stay_apart(protocol: int) -> None:
     a, b, c = ({"name": name} for name in "abc")
     stacks = [[a, b], [a, b], [b, a], [a, b, c], [a], [{"name": "a"}, b], [a, b], []]

@@ -229,6 +229,12 @@ def test_with_costs_only_those_count(eight: Trace) -> None:
     told = notable_ranks(eight, Scope(), ranks)
     assert [(one["rank"], one["why"]) for one in told[:2]] == [(SLOW, "culprit"), (2, "costs")]
     assert 3 not in [one["rank"] for one in told if one["why"] == "costs"]
+    # what costs just a tenth of the most does not count, a nanosecond more does
+    for more, counts in ((0, False), (1, True)):
+        ranks["cost_ns"] = [1000 * (rank == SLOW) for rank in ranks["rank"]]
+        ranks.loc[3, "cost_ns"] = 100 + more
+        told = notable_ranks(eight, Scope(), ranks)
+        assert ((3, "costs") in [(one["rank"], one["why"]) for one in told]) == counts
 
 
 def test_a_rank_that_waits_by_far_the_most_is_told(eight: Trace) -> None:

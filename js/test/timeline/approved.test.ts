@@ -230,6 +230,13 @@ const MARKED: Record<string, Partial<Marks>> = {
       ],
     ],
   },
+  "the time between two slices": {
+    held: { lane: 0, start: 400, dur: 61 },
+    measured: [
+      { id: 1, lane: 0, start: 400, dur: 61, kind: 1, count: 1 },
+      { id: 2, lane: 8, start: 1600, dur: 40, kind: 0, count: 1 },
+    ],
+  },
   "flags, a flash and lanes that move": {
     flags: [
       [700, "here"],
