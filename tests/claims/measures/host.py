@@ -251,13 +251,16 @@ def makes_nodes(rank: PlainRank, each: Record) -> bool:
     return any(makes_nodes(rank, other) for other in rank.children[each.number])
 
 
+@memoize_per_rank()
+def tables_of(rank: PlainRank) -> set[Any]:
+    """The shapes of tables of which a tenth or less is looked up."""
+    looked = [shape for each in rank.events if each.name in LOOK_UPS and (shape := dims(each))]
+    return {table for table, indices, *_ in looked if 10 * prod(indices) <= table[0]}
+
+
 def is_dense(rank: PlainRank, each: Record) -> bool:
     """It makes the gradient of a table of which a tenth or less is looked up, or updates one."""
-    tables = {
-        shape[0]
-        for other in rank.events
-        if other.name in LOOK_UPS and (shape := dims(other)) and 10 * prod(shape[1]) <= shape[0][0]
-    }
+    tables = tables_of(rank)
     first = (dims(each) or [()])[0]
     if each.name in MAKES_DENSE:
         filled = sum(other.dur for other in within(rank, each) if other.name == "aten::zero_")
@@ -324,6 +327,7 @@ def parts(rank: PlainRank) -> dict[str, list[Window]]:
     }
 
 
+@memoize_per_rank()
 def called(rank: PlainRank) -> dict[str, list[Record]]:
     """The calls of the thread of the steps that rules are about."""
     thread = main_thread(rank)
