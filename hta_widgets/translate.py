@@ -15,13 +15,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-# code for any processor, which `portable` optimises as a whole: before numba reads them
-os.environ |= {
-    "NUMBA_CPU_NAME": "generic",
-    "NUMBA_CPU_FEATURES": "",
-    "NUMBA_BOUNDSCHECK": "0",
-    "NUMBA_OPT": "0",
-}
+# code for any processor: before numba reads them
+os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_BOUNDSCHECK": "0"}
 
 from hta_widgets import examples
 from hta_widgets.cli import warm_up
@@ -52,12 +47,11 @@ def main() -> None:
 
 
 def _translated(steps: list[str]) -> tuple[dict[str, portable.Translation], dict[str, str]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the examples; of numba about what it cannot cache
-        with portable.calls() as seen:
-            for step in steps:
-                STEPS[step]()
-        return portable.translated(seen)
+    with warnings.catch_warnings(), portable.calls() as seen:
+        warnings.simplefilter("ignore")  # about the examples
+        for step in steps:
+            STEPS[step]()
+    return portable.translated(seen)
 
 
 def _many_names() -> None:

@@ -251,9 +251,8 @@ def _alone(text: str, symbol: str, name: str) -> str:
             variable.linkage = "internal"
     module.get_function(symbol).name = name
     target = llvm.Target.from_default_triple().create_target_machine(cpu="generic")
-    for level in (1, 2):  # what the first puts into one function the second cleans up
-        builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=level))
-        builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
     needs = {each.name for each in (*module.functions, *module.global_variables) if each.is_declaration}
     if foreign := {name for name in needs if not name.startswith("llvm.")} - _GIVEN:
         raise ValueError(f"it needs {', '.join(sorted(foreign))}")
