@@ -10,7 +10,7 @@ import numpy as np
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.idle.pauses import collecting, pauses_of
-from hta_widgets.analysis.serving.bubbles import absent_between, idle_between, pauses_in_steps
+from hta_widgets.analysis.serving.bubbles import absent_between
 from hta_widgets.analysis.serving.table import is_server
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Paused:
         stall_ends: names of the calls that end these pauses.
         recurring: pauses before the same call in most steps: those of the call with most idle time.
         recurring_end: the name of that call. Of a server there is none: its steps have their own finding.
-        absent: when a server has no requests. between: when it is late between its steps, or for long within.
+        absent: when a server has no requests.
     """
 
     stalls: Intervals
@@ -42,7 +42,6 @@ class Paused:
     recurring: Intervals
     recurring_end: str
     absent: Intervals
-    between: Intervals
 
     @property
     def rare(self) -> Intervals:
@@ -52,7 +51,7 @@ class Paused:
     @property
     def both(self) -> Intervals:
         """All of it."""
-        return self.rare | self.recurring | self.between
+        return self.rare | self.recurring
 
 
 def paused(inputs: Inputs, rank: int) -> Paused:
@@ -64,11 +63,10 @@ def paused(inputs: Inputs, rank: int) -> Paused:
         late -= inputs.start_up[rank].idle
     serves = is_server(rank_trace)
     absent = absent_between(rank_trace) & late if serves else _NONE
-    between = (idle_between(rank_trace) | pauses_in_steps(rank_trace)) & late if serves else _NONE
     late -= absent
     least = NOTE_PCT / 100 * int((windows[:, 1] - windows[:, 0]).sum())
     if late.length < least:  # whatever it is due to
-        return Paused(_NONE, _NONE, (), _NONE, "", absent, between)
+        return Paused(_NONE, _NONE, (), _NONE, "", absent)
     collected = late & collecting(rank_trace)
     stalls, stall_ends, recurring = [], [], {}
     pauses = pauses_of(rank_trace)
@@ -89,8 +87,8 @@ def paused(inputs: Inputs, rank: int) -> Paused:
         stalled, collected, stall_ends = _NONE, _NONE, []
     name = max(recurring, key=lambda name: (recurring[name].length, name), default="")
     if serves or not name or recurring[name].length < least:
-        return Paused(stalled, collected, tuple(stall_ends), _NONE, "", absent, between)
-    return Paused(stalled, collected, tuple(stall_ends), recurring[name] - stalled, name, absent, between)
+        return Paused(stalled, collected, tuple(stall_ends), _NONE, "", absent)
+    return Paused(stalled, collected, tuple(stall_ends), recurring[name] - stalled, name, absent)
 
 
 def _union(parts: list[Intervals]) -> Intervals:

@@ -253,7 +253,8 @@ def places_of(inputs: Inputs, rank: int) -> list[Place]:
     windows = rank_trace.windows(inputs.scope)
     around = inputs.of(rank, _around_forward)
     idle, waits = inputs.idle_causes(rank), inputs.of(rank, waiting)
-    return host_places(rank_trace, idle, waits, windows, around.__contains__)
+    places = host_places(rank_trace, idle, waits, windows, around.__contains__)
+    return [place for place in places if not place.everywhere]
 
 
 def _around_forward(inputs: Inputs, rank: int) -> set[str]:
