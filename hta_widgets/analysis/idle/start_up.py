@@ -17,6 +17,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
 from hta_widgets.analysis.idle.cold_calls import COMPILES, ColdCall, cold_calls
+from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -29,7 +30,8 @@ _RECURS = 3
 # So do calls for memory that come regularly, as in checkpoints: every so many steps, twice or more.
 _OF_MEMORY = re.compile(r"^(?:cuda|hip|cu|musa|cnrt)\w*(?:[Aa]lloc|Free|Mem)")
 _APART = 3
-# And what is compiled in so many steps after others which compile nothing.
+# And what is compiled in so many steps after others which compile nothing; a server that compiles for
+# requests of a new kind is done with it.
 _AGAIN = 2
 # A job of more is asked again.
 _RANKS = 1 << 16
@@ -117,11 +119,12 @@ def _recurring(
     for name, step in zip(rank_trace.name[rows].tolist(), rank_trace.iteration[rows].tolist(), strict=True):
         if step in places:
             where[name].add(places[step])
+    may_recompile = not is_server(rank_trace)
     again = [
         name
         for name, found in where.items()
         if (len(found) >= _RECURS and 2 * len(found) >= len(steps))
-        or (COMPILES.search(rank_trace.names[name]) and _again_later(sorted(found)))
+        or (may_recompile and COMPILES.search(rank_trace.names[name]) and _again_later(sorted(found)))
         or (_OF_MEMORY.match(rank_trace.names[name]) and _is_regular(sorted(found), len(steps)))
     ]
     return np.isin(rank_trace.name[rows], again)
