@@ -448,7 +448,7 @@ def test_the_time_between_two_slices(lab: Lab, opened: Opened) -> None:
     expect(line).to_have_text(re.compile(told))
     lab.shot("timeline-measured")
     lab.page.keyboard.press("Escape")
-    expect(line).to_contain_text("drag: select time")
+    expect(line).to_contain_text("drag: select · Shift+drag: pan")
     lab.expect_kernel("selection.focus is None", True)  # else the next line changes nothing there
 
     lab.kernel(f"setattr(selection, 'focus', (0, {a[0]}))")

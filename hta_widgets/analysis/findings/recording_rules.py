@@ -70,6 +70,7 @@ START_UP = Rule(
     lost_as="idle",
     judge=lambda inputs: None,
     no_change="it is no part of a steady step",
+    once=True,
 )
 
 

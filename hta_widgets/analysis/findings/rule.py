@@ -111,6 +111,7 @@ class Rule:
     # what is mostly lost in its steps, and less than they lose, is no cause of its own
     of_some_steps: bool = False
     no_reason: bool = False  # what is lost is known, and not why
+    once: bool = False  # it passes, and is no part of the steady state
     unjudged: bool = False  # it is about what of the recording is not judged
 
     @property

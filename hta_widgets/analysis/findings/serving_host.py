@@ -272,9 +272,12 @@ def absent(inputs: Inputs, rank: int) -> Intervals:
 
 
 def _compiling(inputs: Inputs, rank: int) -> _Compiling:
-    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked)
+    rank_trace = inputs.trace.rank(rank)
+    steps = in_scope(steps_of(rank_trace), inputs.asked)
     left_out = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
-    later = left_out & (~left_out).cummax()
+    started = inputs.start_up[rank].calls if rank in inputs.start_up else ()
+    own = rank_trace.iteration[[call.row for call in started if call.kind != "profiler"]]
+    later = left_out & (~left_out).cummax() & steps["iteration"].isin(own)
     if not later.any():
         return _Compiling(0, Intervals.union([], []))
     begin = steps["host_start_ns"][later].to_numpy(np.int64)

@@ -197,11 +197,16 @@ def _rate(inputs: Inputs, rank: int) -> _Rate | None:
 
 
 def timed_steps(inputs: Inputs, rank: int) -> pd.DataFrame:
-    """The steps that show how long one takes: none in which the server starts up, nor the wait for these."""
-    steps = in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank)
+    """The steps in scope that show how long one takes."""
+    return _started(inputs, in_scope(steps_of(inputs.trace.rank(rank)), inputs.asked).assign(rank=rank), rank)
+
+
+def _started(inputs: Inputs, steps: pd.DataFrame, rank: int) -> pd.DataFrame:
+    """These without those in which the server starts up, nor the wait for them."""
     starting = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
-    steps.loc[starting.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
-    return steps[~starting]
+    known = steps.copy()
+    known.loc[starting.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
+    return known[~starting]
 
 
 def _leading(inputs: Inputs, rank: int) -> str | None:
@@ -221,7 +226,7 @@ def _moved(inputs: Inputs, rank: int) -> tuple[Intervals, Intervals]:
 def _behind(inputs: Inputs, rank: int) -> _Behind | None:
     """Prompts between two steps in which requests decode, or beside them."""
     steps = steps_of(inputs.trace.rank(rank)).assign(rank=rank)
-    phases = phases_of(steps)
+    phases = phases_of(_started(inputs, steps, rank))
     phases = phases[phases["phase"].isin(DECODING) & phases["follows"]]
     if phases.empty:
         return None

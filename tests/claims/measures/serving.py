@@ -369,9 +369,14 @@ def left_out(rank: PlainRank, step: Step) -> bool:
 
 
 def compiles(rank: PlainRank) -> list[tuple[Step, Step]]:
-    """The steps that are left out after one that is judged, each behind the one before."""
+    """The steps left out after one that is judged, each behind the one before; not for the profiler."""
     first = min(start for start, _ in rank.windows)
-    return [pair for pair in pairwise(steps(rank)) if left_out(rank, pair[1]) and pair[1].start > first]
+    own = [each for each in rank.events if each.category == "overhead" and each.dur >= 1_000_000]
+    return [
+        (one, after) for one, after in pairwise(steps(rank))
+        if left_out(rank, after) and after.start > first
+        and not any(one.end <= each.end and each.start <= after.end for each in own)
+    ]  # fmt: skip
 
 
 @check("compiling_while_serving")
