@@ -79,7 +79,7 @@ def test_in_jupyterlabs_sidebar(shown: Lab) -> None:
     lab.expect_kernel("explorer.selection.ranks", (1,))
     sidebar.locator("button.hta-seg").first.click()
     expect(sidebar.locator(".hta-advice").get_by_role("button", name="Back")).to_be_attached()
-    expect(sidebar.locator(".hta-timeline")).to_be_in_viewport()
+    expect(sidebar.locator(".hta-timeline")).to_be_in_viewport(ratio=0.5)
     lab.shot("sidebar-shown")
     lab.expect_no_errors()
 
