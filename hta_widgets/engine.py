@@ -73,7 +73,6 @@ class Ticket:
 _PATIENCE_SECONDS = 3.0
 _LOOK_EVERY_SECONDS = 0.01
 _LONGEST_START_SECONDS = 1.0
-_LONGEST_WAIT_SECONDS = 10.0
 
 
 class _Urgent:
@@ -103,24 +102,6 @@ def checkpoint() -> None:
         time.sleep(_LOOK_EVERY_SECONDS)
     if not ticket.live:
         raise Superseded
-
-
-class Computation:
-    """What a thread computes, and others may wait for instead of computing the same."""
-
-    def __init__(self) -> None:
-        self._ticket, self._ended = _ticket.get(), threading.Event()
-
-    def end(self) -> None:
-        self._ended.set()
-
-    def wait(self) -> None:
-        """Until it has ended, which a thread that is waited for does not put off for others; not for ever."""
-        if self._ticket is not None:
-            self._ticket.patience = 0.0
-        end = time.monotonic() + _LONGEST_WAIT_SECONDS
-        while not self._ended.wait(_LOOK_EVERY_SECONDS) and time.monotonic() < end:
-            checkpoint()
 
 
 def start() -> None:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
-from collections.abc import Callable
-from contextlib import suppress
-
-import pytest
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.engine import Ticket, _urgent, checkpoint, submit
 
 
 class _Owner:
@@ -67,69 +61,19 @@ def test_answers_go_with_their_owner() -> None:
     assert gone == ["answer"]
 
 
-def _asked_at_once(answer: Callable[[], object], count: int = 8) -> list[object]:
-    """What threads get that ask together."""
-    together, found = threading.Barrier(count), []
+def test_threads_that_ask_at_once_get_the_same_object() -> None:
+    start = threading.Barrier(8)
 
-    def ask() -> None:
-        together.wait()
-        with suppress(ValueError):
-            found.append(answer())
+    @memoize_per_rank()
+    def answer(owner: _Owner) -> object:
+        start.wait()  # nobody has an answer before all have asked
+        return object()
 
-    threads = [threading.Thread(target=ask) for _ in range(count)]
+    owner, found = _Owner(), []
+    threads = [threading.Thread(target=lambda: found.append(answer(owner))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
-
-
-def test_of_threads_that_ask_at_once_one_computes() -> None:
-    asked: list[int] = []
-
-    @memoize_per_rank()
-    def answer(owner: _Owner) -> object:
-        asked.append(1)
-        time.sleep(0.1)  # until all have asked
-        return object()
-
-    owner = _Owner()
-    found = _asked_at_once(lambda: answer(owner))
-    assert len(asked) == 1
     assert len(found) == 8
     assert len(set(map(id, found))) == 1
-
-
-def test_who_waited_for_one_that_failed_computes() -> None:
-    asked: list[int] = []
-
-    @memoize_per_rank()
-    def answer(owner: _Owner) -> object:
-        asked.append(1)
-        time.sleep(0.1)
-        if len(asked) == 1:
-            raise ValueError
-        return object()
-
-    owner = _Owner()
-    found = _asked_at_once(lambda: answer(owner))
-    assert len(found) == 7
-    assert len(set(map(id, found))) == 1
-
-
-def test_what_others_wait_for_gives_way_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else all would wait for each other until patience ends."""
-    begun = threading.Event()
-
-    @memoize_per_rank()
-    def answer(owner: _Owner) -> float:
-        begun.set()
-        at = time.monotonic()
-        checkpoint()
-        return time.monotonic() - at
-
-    owner = _Owner()
-    monkeypatch.setattr(_urgent, "count", 1)
-    patient = submit(lambda: answer(owner), Ticket(patience=60.0))
-    begun.wait()
-    assert submit(lambda: answer(owner), Ticket()).result() == patient.result() < 30.0

@@ -4,9 +4,6 @@ Most analyses start from the same few structures of a rank (its device work by n
 was busy), which no selection changes. They are built on first use and freed with the rank, or when the rank's
 columns are dropped to make room for others (`trace.memory`): they lie in the rank's own `__dict__`, like what
 `functools.cached_property` keeps.
-
-The parts of an explorer ask much the same at once, of each new selection. One thread then computes, and the
-others wait for it.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from inspect import signature
 from threading import Lock
 from typing import Concatenate, ParamSpec, TypeVar
 
-from hta_widgets.engine import Computation
 from hta_widgets.trace.rank_trace import REMEMBERED
 
 P = ParamSpec("P")
@@ -33,7 +29,7 @@ def memoize_per_rank(
 
     The owner (a rank, a trace, or an object made for them) holds the results. The other arguments must be
     hashable. Results are shared, so callers must not change them. Thread-safe: threads that call with the
-    same arguments get the same object, which mostly one of them computes.
+    same arguments at once may all compute, and get the same object.
     """
 
     def decorate(
@@ -41,7 +37,6 @@ def memoize_per_rank(
     ) -> Callable[Concatenate[Owner, P], Result]:
         lock = Lock()
         parameters = signature(compute)
-        begun: dict[tuple[object, ...], Computation] = {}
 
         def key_of(owner: Owner, *args: P.args, **named: P.kwargs) -> tuple[object, ...]:
             """The same for the same arguments, however they are given."""
@@ -53,35 +48,18 @@ def memoize_per_rank(
 
         def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Result:
             key = key_of(owner, *args, **named)
-            place = id(owner), *key
-            waited = False
-            while True:
-                with lock:
-                    remembers = vars(owner).setdefault(REMEMBERED, {})
-                    own: OrderedDict[tuple[object, ...], Result] = remembers.setdefault(
-                        compute, OrderedDict()
-                    )
-                    if key in own:
-                        own.move_to_end(key)
-                        return own[key]
-                    other = begun.get(place)
-                    if other is None or waited:
-                        mine = begun[place] = Computation()
-                        break
-                other.wait()
-                waited = True  # once: it may have failed, been superseded, or take too long
-            try:
-                result = compute(owner, *args, **named)
-                with lock:
-                    result = own.setdefault(key, result)
-                    while len(own) > last:
-                        own.popitem(last=False)
-                return result
-            finally:
-                with lock:
-                    if begun.get(place) is mine:
-                        del begun[place]
-                mine.end()
+            with lock:
+                remembers = vars(owner).setdefault(REMEMBERED, {})
+                own: OrderedDict[tuple[object, ...], Result] = remembers.setdefault(compute, OrderedDict())
+                if key in own:
+                    own.move_to_end(key)
+                    return own[key]
+            result = compute(owner, *args, **named)
+            with lock:
+                result = own.setdefault(key, result)
+                while len(own) > last:
+                    own.popitem(last=False)
+            return result
 
         return wraps(compute)(remembered)
 
