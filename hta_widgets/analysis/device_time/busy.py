@@ -69,6 +69,12 @@ def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
     return _busy(rank_trace, scope.streams, scope.names)
 
 
+def computing(rank_trace: RankTrace) -> Intervals:
+    """When kernels compute that are known to, whatever else runs."""
+    rows = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+
+
 def device_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
     """The ranks of `scope` that have device events, ascending, each with its trace.
 

@@ -41,9 +41,8 @@ def _idle(inputs: Inputs, when: Callable[[RankTrace], Intervals]) -> tuple[Loss,
         return None
     time: dict[int, Intervals] = {}
     for rank in inputs.idle["rank"].tolist():
-        causes, rank_trace = inputs.idle_causes(rank).causes, inputs.trace.rank(rank)
-        late = causes["host_busy"] | causes["launch_latency"] | causes["host_sync"]
-        time[rank] = late & when(rank_trace) & inputs.judged_time(rank)
+        late = inputs.idle_causes(rank).late_host & when(inputs.trace.rank(rank))
+        time[rank] = late & inputs.judged_time(rank)
     loss = lost_on(inputs.idle, {rank: each.length for rank, each in time.items()})
     return (loss, time) if loss is not None and severity_of(loss.share_pct) else None
 

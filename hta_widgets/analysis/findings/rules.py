@@ -128,6 +128,11 @@ def beside(frame: pd.DataFrame) -> pd.Series[bool]:
     return frame["topic"].isin([rule.topic for rule in BY_TOPIC.values() if rule.beside])
 
 
+def passes(topic: str) -> bool:
+    """Whether a row of `overview` is about what is no part of the steady state."""
+    return topic in BY_TOPIC and BY_TOPIC[topic].once
+
+
 def is_unjudged(topic: str) -> bool:
     """Whether a row of `overview` is about what of the recording is not judged."""
     return topic in BY_TOPIC and BY_TOPIC[topic].unjudged

@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks
+from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, lost_on_ranks, of_ranks
 from hta_widgets.analysis.idle.pauses import collecting
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
@@ -71,7 +71,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         return None
     ranks = sorted(idle)
     judged = {rank: inputs.judged_ns[rank] for rank in ranks}
-    share, cost = waiting_of(inputs, idle)
+    share, cost = lost_on_ranks(inputs, idle)
     worst = max(lost, key=lambda rank: (lost[rank].length / judged[rank], -rank))
     places = inputs.of(worst, places_of)
     names = [place.name for place in places[:_FEW]]
@@ -108,9 +108,7 @@ def eager_steps(inputs: Inputs) -> Finding | None:
     if not found:
         return None
     ranks = sorted(found)
-    judged = sum(inputs.judged_ns[rank] for rank in ranks)
-    whole = sum(found[rank].idle.length for rank in ranks)
-    share, cost = 100.0 * whole / judged, whole // len(ranks)
+    share, cost = lost_on_ranks(inputs, {rank: each.idle for rank, each in found.items()})
     if not severity_of(share):
         return None
     worst = max(ranks, key=lambda rank: (found[rank].idle.length, -rank))
@@ -150,18 +148,16 @@ def absent_requests(inputs: Inputs) -> Finding | None:
     if not found:
         return None
     ranks = sorted(found)
-    judged = sum(inputs.judged_ns[rank] for rank in ranks)
-    whole = sum(time.length for time in found.values())
-    share = 100.0 * whole / judged
+    share, cost = lost_on_ranks(inputs, found)
     if not severity_of(share):
         return None
     longest = max(ranks, key=lambda rank: (found[rank].length, -rank))
     return Finding(
-        whole // len(ranks),
+        cost,
         share,
         say(
             "For {lost} the server has no requests. The engine loses nothing by that.",
-            lost=inputs.time_lost("absent_requests", share, whole // len(ranks), ranks),
+            lost=inputs.time_lost("absent_requests", share, cost, ranks),
         ),
         "For a benchmark, send more requests at once. Else fewer devices, or another model beside this one, "
         "carry this load.",
@@ -222,20 +218,8 @@ class _Eager(NamedTuple):
 def waiting(inputs: Inputs, rank: int) -> Intervals:
     """When the device of a rank waits for the host between steps, or for a while within them."""
     rank_trace = inputs.trace.rank(rank)
-    within = pauses_in_steps(rank_trace) & _late_host(inputs, rank)
+    within = pauses_in_steps(rank_trace) & inputs.idle_causes(rank).late_host
     return ((idle_between(rank_trace) | within) & inputs.judged_time(rank)) - collecting(rank_trace)
-
-
-def _late_host(inputs: Inputs, rank: int) -> Intervals:
-    """When the device has nothing to do as the host has not launched it yet, or it has not arrived."""
-    causes = inputs.idle_causes(rank).causes
-    return causes["host_busy"] | causes["host_sync"] | causes["launch_latency"]
-
-
-def waiting_of(inputs: Inputs, idle: dict[int, Intervals]) -> tuple[float, int]:
-    """How much of the judged time of these ranks that is, in %, and ns on each."""
-    whole = sum(time.length for time in idle.values())
-    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in idle), whole // len(idle)
 
 
 def where_of(inputs: Inputs, ranks: list[int]) -> str:
@@ -299,7 +283,8 @@ def _eager(inputs: Inputs, rank: int) -> _Eager | None:
     requests = steps["requests"].to_numpy(np.int64, na_value=0)
     least, replayed = int(requests[eager].min()), int(requests[decodes & (replays > 0)].max(initial=0))
     replayed = replayed if replayed < least else 0
-    idle = (_late_host(inputs, rank) & own & inputs.judged_time(rank)) - pauses_in_steps(rank_trace)
+    late = inputs.idle_causes(rank).late_host
+    idle = (late & own & inputs.judged_time(rank)) - pauses_in_steps(rank_trace)
     return _Eager(int(eager.sum()), least, int(np.median(kernels[eager])), replayed, idle)
 
 

@@ -7,16 +7,14 @@ from functools import reduce
 from itertools import combinations
 from typing import Final
 
-import numpy as np
-
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import computing
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_ranks import of_ranks
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.analysis.findings.serving_ranks import lost_on_ranks, of_ranks
 
 _PASSES_ON: Final = re.compile(r"SendRecv|send_recv|isend|irecv", re.IGNORECASE)
 # Ranks of one stage compute at the same time, those of two stages hardly ever.
@@ -37,8 +35,7 @@ def one_batch_in_flight(inputs: Inputs) -> Finding | None:
     anywhere = reduce(Intervals.__or__, stages)
     lost = {rank: (anywhere - own) & inputs.judged_time(rank) for rank, own in computes.items()}
     ranks = sorted(lost)
-    whole = sum(time.length for time in lost.values())
-    share, cost = 100.0 * whole / sum(inputs.judged_ns[rank] for rank in ranks), whole // len(ranks)
+    share, cost = lost_on_ranks(inputs, lost)
     if not severity_of(share):
         return None
     most = max(ranks, key=lambda rank: (lost[rank].length, -rank))
@@ -66,9 +63,7 @@ def _overlap(one: Intervals, other: Intervals) -> float:
 
 def _computes(inputs: Inputs, rank: int) -> Intervals:
     """When a rank computes in the judged time."""
-    rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
-    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows]) & inputs.judged_time(rank)
+    return computing(inputs.trace.rank(rank)) & inputs.judged_time(rank)
 
 
 def _stages(computes: dict[int, Intervals]) -> list[Intervals]:

@@ -14,8 +14,14 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_host import named, waiting, waiting_of, where_of
-from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
+from hta_widgets.analysis.findings.serving_host import named, waiting, where_of
+from hta_widgets.analysis.findings.serving_ranks import (
+    DECODING,
+    is_serving,
+    lost_on_ranks,
+    of_ranks,
+    steps_in_words,
+)
 from hta_widgets.analysis.serving.phases import METRICS, phases_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import UNTIL_NEXT, steps_of
@@ -56,7 +62,7 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         device = inputs.accelerator.word
         first += say("; the {device} works {works} of it", device=device, works=works)
     idle = of_ranks(inputs, waiting)
-    share, cost = waiting_of(inputs, idle)
+    share, cost = lost_on_ranks(inputs, idle)
     if row.follows and share >= _LEAST_BUBBLE_PCT:
         # as in the finding about it, of all steps: one loss has one figure
         bubble, where = inputs.per_step("between_steps", cost, sorted(idle)), where_of(inputs, sorted(idle))

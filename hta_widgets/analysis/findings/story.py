@@ -22,7 +22,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, leading
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, leading, passes
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -251,12 +251,8 @@ def _headline(
 def _most_of_all(frame: pd.DataFrame, whole: Whole) -> str:
     """What the program does for most of a recording without steps, before or after what is judged."""
     apart = frame[apart_from_work(frame) & (frame["cost_ns"] > whole.ns)]
-    apart = apart[apart["topic"].map(_passes).astype("bool") | apart["name"].ne("")]
+    apart = apart[apart["topic"].map(passes).astype("bool") | apart["name"].ne("")]
     return "" if whole.per_step or apart.empty else str(apart["headline"].iloc[0])
-
-
-def _passes(topic: str) -> bool:
-    return topic in BY_TOPIC and BY_TOPIC[topic].once
 
 
 def _time(scope: Scope, whole: Whole) -> str:
@@ -277,7 +273,7 @@ def _of_whole(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list
         return work if unknown else f"nothing to save stands out: {work}"
     if unknown:
         most, lost = advice[unknown[0].finding], duration(unknown[0].ns)
-        if _passes(most.topic):  # what is no part of a steady step is nothing to save
+        if passes(most.topic):  # what is no part of a steady step is nothing to save
             return f"{lost} of it is {most.cause_words}"
         return f"{lost} of it is due to {most.cause_words}{_NOT_ESTIMATED}"
     if len(told := _unknown(frame)):

@@ -72,6 +72,11 @@ class IdleCauses:
     def __init__(self, gaps: Intervals, next_row: Int64, causes: dict[str, Intervals]) -> None:
         self.gaps, self.next_row, self.causes = gaps, next_row, causes
 
+    @property
+    def late_host(self) -> Intervals:
+        """When nothing runs as the host has not launched it yet, or the launch has not arrived."""
+        return self.causes["host_busy"] | self.causes["host_sync"] | self.causes["launch_latency"]
+
 
 class _Threads:
     """What the threads that launch device work, or queue it for others, were doing, by thread: blocked, or

@@ -68,7 +68,7 @@ def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
 
     What lies in another one of them is a part of that.
     """
-    waits = idle.causes["host_sync"] | idle.causes["host_busy"] | idle.causes["launch_latency"]
+    waits = idle.late_host
     rows = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur >= LONG_NS))
     runtime = rank_trace.event_class[rows] == EventClass.RUNTIME
     kinds = {

@@ -11,8 +11,8 @@ import pandas as pd
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.device_time.busy import computing
 from hta_widgets.analysis.parallelism.exchanges import exchanges
 from hta_widgets.analysis.parallelism.grid import groups_of_experts
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup
@@ -20,9 +20,7 @@ from hta_widgets.charts.spec import Heat
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration
-from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
 _COLUMNS = {
@@ -167,13 +165,8 @@ def _computing(trace: Trace, rank: pd.Series, begin: pd.Series, end: pd.Series) 
     for number, rows in rank.groupby(rank):
         checkpoint()
         windows = np.stack([begin[rows.index], np.maximum(begin, end)[rows.index]], axis=1)
-        found[rows.index] = _compute(trace.rank(int(str(number)))).within_each(windows)
+        found[rows.index] = computing(trace.rank(int(str(number)))).within_each(windows)
     return found
-
-
-def _compute(rank_trace: RankTrace) -> Intervals:
-    rows = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
-    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
 _EVEN = 105.0

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.schema import NULL
 
@@ -48,8 +49,8 @@ def without_requests(rank_trace: RankTrace, steps: pd.DataFrame) -> Bool:
 
 
 def _sleeping(rank_trace: RankTrace) -> Intervals:
-    named = np.array([bool(_SLEEPS.search(name)) for name in rank_trace.names], np.bool_)
-    rows = np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
+    calls = (rank_trace.stream == NULL) & ~rank_trace.is_device
+    rows = np.flatnonzero(named(rank_trace, _SLEEPS.search) & calls)
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 

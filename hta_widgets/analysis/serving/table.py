@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.serving.absence import without_requests
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
@@ -139,8 +140,7 @@ def launched_by_step(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """How many kernels each row of `steps_of` launches one by one, and how many graphs it replays."""
     rows, at = own_work(rank_trace)
     launch = rank_trace.launch[rows]
-    graph = np.array([bool(_LAUNCHES_GRAPH.search(name)) for name in rank_trace.names], np.bool_)
-    replayed = (launch >= 0) & graph[rank_trace.name[launch]]
+    replayed = (launch >= 0) & named(rank_trace, _LAUNCHES_GRAPH.search)[launch]
     single = (launch >= 0) & ~replayed & (rank_trace.event_class[rows] != EventClass.MEMORY_COPY)
     count = len(steps_of(rank_trace))
     _, first = np.unique(launch[replayed], return_index=True)

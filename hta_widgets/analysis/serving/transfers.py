@@ -17,6 +17,7 @@ from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.serving.table import is_server, steps_of
 
 if TYPE_CHECKING:
@@ -28,13 +29,13 @@ _NAMES: Final = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?c
 @memoize_per_rank()
 def _transfers(rank_trace: RankTrace) -> tuple[Intervals, Intervals]:
     """When keys and values move, and when anything else runs on the device."""
-    named = np.array([bool(_NAMES.search(name)) for name in rank_trace.names], np.bool_)
+    moves = named(rank_trace, _NAMES.search)
     work = device_work(rank_trace)
-    if not is_server(rank_trace) or not named.any():
+    if not is_server(rank_trace) or not moves.any():
         return Intervals.union(work.start[:0], work.end[:0]), Intervals.union(work.start, work.end)
     tree = stacks(rank_trace)
-    calls = named[rank_trace.name] & ~rank_trace.is_device & ~_around_steps(rank_trace)
-    mine = named[rank_trace.name[work.rows]] | (owners(tree, calls)[work.rows] >= 0)
+    calls = moves & ~rank_trace.is_device & ~_around_steps(rank_trace)
+    mine = moves[work.rows] | (owners(tree, calls)[work.rows] >= 0)
     return (
         Intervals.union(work.start[mine], work.end[mine]),
         Intervals.union(work.start[~mine], work.end[~mine]),
