@@ -101,7 +101,7 @@ def evidence(
         "trust": trust,
         "verdict": _verdict(refused, selected, findings, rows),
         "time": _time(trace, judged),
-        "serving": None if refused else serving_of(trace, judged),
+        "serving": None if refused else serving_of(trace, scope),
         "findings": findings,
         "together": _together(trace, scope, selected[:_MOST_FINDINGS], forbidden),
         "checked": sorted({topic for row in rows for topic in str(row["checked"]).split()}),

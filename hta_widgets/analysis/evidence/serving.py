@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.evidence.prose import rounded
+from hta_widgets.analysis.findings.judged_time import left_out_steps
 from hta_widgets.analysis.serving.phases import phases_of
-from hta_widgets.analysis.serving.steps import serving_steps
+from hta_widgets.analysis.serving.steps import serving_steps, without
 from hta_widgets.errors import MissingDataError
 
 if TYPE_CHECKING:
@@ -21,17 +22,23 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
-def serving_of(trace: Trace, judged: Scope) -> dict[str, Any] | None:
-    """The phases of the first rank that is a server, most time first; None where none is."""
+def serving_of(trace: Trace, scope: Scope) -> dict[str, Any] | None:
+    """The phases of the first rank that is a server, most time first; None where none is.
+
+    They are of the steps that the verdict's time per token is of.
+    """
     try:
-        steps = serving_steps(trace, judged)
+        steps = serving_steps(trace, scope)
     except MissingDataError:
         return None
-    phases = phases_of(steps[steps["rank"] == steps["rank"].min()])
+    if steps.empty:
+        return None
+    rank = int(steps["rank"].min())
+    phases = phases_of(without(steps[steps["rank"] == rank], left_out_steps(trace, scope, rank)))
     if phases.empty:
         return None
     return {
-        "rank": int(phases["rank"].iloc[0]),
+        "rank": rank,
         "phases": [_phase(row) for _, row in phases[:_MOST_PHASES].iterrows()],
     }
 

@@ -41,12 +41,18 @@ _MAY_WAIT = re.compile("Synchronize|Memcpy|Memset")
 
 def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
     """What the findings about a scope are about: of marked steps those that are complete and steady."""
-    return _judged_scope(trace, scope or Scope())
+    return _judged(trace, scope or Scope())[0]
+
+
+def left_out_steps(trace: Trace, scope: Scope, rank: int) -> list[int]:
+    """The complete steps of a rank that findings about a scope leave out because they hold start-up."""
+    return [step for each, step in _judged(trace, scope)[1] if each == rank]
 
 
 @memoize_per_rank(last=_SCOPES)
-def _judged_scope(trace: Trace, scope: Scope) -> Scope:
-    return JudgedTime(trace, scope).scope
+def _judged(trace: Trace, scope: Scope) -> tuple[Scope, list[tuple[int, int]]]:
+    judged = JudgedTime(trace, scope)
+    return judged.scope, judged.left_out
 
 
 class JudgedTime:

@@ -23,8 +23,8 @@ from hta_widgets.analysis.findings.serving_ranks import (
     steps_in_words,
 )
 from hta_widgets.analysis.serving.phases import METRICS, phases_of
-from hta_widgets.analysis.serving.steps import in_scope
-from hta_widgets.analysis.serving.table import UNTIL_NEXT, steps_of
+from hta_widgets.analysis.serving.steps import in_scope, without
+from hta_widgets.analysis.serving.table import steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
 
@@ -208,11 +208,7 @@ def timed_steps(inputs: Inputs, rank: int) -> pd.DataFrame:
 
 
 def _started(inputs: Inputs, steps: pd.DataFrame, rank: int) -> pd.DataFrame:
-    """These without those in which the server starts up, nor the wait for them."""
-    starting = steps["iteration"].isin([step for each, step in inputs.left_out if each == rank])
-    known = steps.copy()
-    known.loc[starting.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
-    return known[~starting]
+    return without(steps, [step for each, step in inputs.left_out if each == rank])
 
 
 def _leading(inputs: Inputs, rank: int) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.serving.bubbles import Bubble, bubbles_of
 from hta_widgets.analysis.serving.padding import computed_requests
-from hta_widgets.analysis.serving.table import is_server, steps_of
+from hta_widgets.analysis.serving.table import UNTIL_NEXT, is_server, steps_of
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -126,6 +126,14 @@ def in_scope(steps: pd.DataFrame, scope: Scope) -> pd.DataFrame:
         touched = (steps["start_ns"] < last) & (steps["start_ns"] + steps["device_ns"] > first)
         chosen &= touched.fillna(False).astype("bool")
     return steps[chosen]
+
+
+def without(steps: pd.DataFrame, left_out: Collection[int]) -> pd.DataFrame:
+    """The steps that show how long one takes: none of these iterations, nor the wait for them."""
+    chosen = steps["iteration"].isin(left_out)
+    known = steps.copy()
+    known.loc[chosen.shift(-1, fill_value=False), UNTIL_NEXT] = pd.NA
+    return known[~chosen]
 
 
 def server_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
