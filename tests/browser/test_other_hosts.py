@@ -25,7 +25,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from hta_widgets import TraceExplorer, examples
 from hta_widgets.widgets import runtime
 from tests.browser import managers
-from tests.browser.lab import TIMELINE, page_of
+from tests.browser.lab import TIMELINE, eventually, page_of
 
 pytestmark = pytest.mark.browser
 
@@ -129,7 +129,12 @@ def test_the_explorer_in_another_host(page: Page, host: str) -> None:
     expect(breakdown).to_contain_text("Rank 2 computes")
     page.locator(TIMELINE).click(position={"x": 400, "y": 115})
     expect(page.locator(".hta-inspector")).not_to_contain_text("Nothing is selected")
-    assert explorer.selection.focus or explorer.selection.gap
+
+    def heard() -> None:
+        page.wait_for_timeout(20)  # the page's messages come while Playwright runs
+        assert explorer.selection.focus or explorer.selection.gap
+
+    eventually(heard)
     page.evaluate("() => { document.body.className = 'vscode-dark'; }")
     expect(page.locator(".hta[data-theme=dark]").first).to_be_visible()
     expect(page.locator(".hta[data-theme=light]")).to_have_count(0)
