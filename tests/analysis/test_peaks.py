@@ -11,7 +11,7 @@ import pytest
 from hta_widgets import Trace
 from hta_widgets.analysis.kernels import peaks as module
 from hta_widgets.analysis.kernels.datasheets import ACHIEVABLE, DATASHEETS
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of, peaks_of_rank
+from hta_widgets.analysis.kernels.peaks import Peaks, compute_capability, peaks_of, peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS
 from tests.support import shared_trace
 
@@ -194,6 +194,31 @@ def test_amd_devices_without_a_name_are_known_by_what_they_are(tmp_path: Path) -
     assert model(totalGlobalMem="much") is None
     assert model(name=None) == "MI300X"
     assert rank_of(tmp_path) is None
+
+
+HOPPER, AMPERE = "sm90_xmma_gemm_bf16", "ampere_bf16_s16816gemm"
+
+
+@pytest.mark.parametrize(
+    ("names", "capability"),
+    [
+        (("gemm", HOPPER), (9, 0)),
+        (("gemm", AMPERE), (8, 0)),
+        ((AMPERE, HOPPER), (9, 0)),
+        (("gemm", "volta_sgemm_128x64_nn"), None),
+        (("gemm", "ncclDevKernel_AllReduce_sm90"), None),
+    ],
+)
+def test_kernels_say_the_least_that_their_device_can(tmp_path: Path, names, capability) -> None:
+    """Where no properties of devices are recorded; one kernel is enough, communication says nothing."""
+    kernels = [
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1.0 + at, "dur": 1.0,
+         "args": {"device": 0, "stream": 7}}
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": kernels}))
+    assert compute_capability(Trace.open(path).rank(0)) == capability
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,17 @@ def test_work_in_each_step_that_nothing_names(tmp_path: Path):
     assert after["after_ns"].tolist()[1:] == pytest.approx(bare["before_ns"].tolist()[1:], rel=0.001)
 
 
+@pytest.mark.parametrize(("often", "enough"), [(3, True), (2, False)])
+def test_three_steps_show_whether_a_pause_comes_back(tmp_path: Path, often: int, enough: bool):
+    """With fewer none is found, and none is said to have been looked for."""
+    for name, pause, topic in (("with", 3 * MS, "unmarked_host"), ("without", 0, "nothing_found")):
+        (tmp_path / name).mkdir()
+        _, rows = told(steps(silent(pause), often), tmp_path / name)
+        assert (topic in rows and "nothing_found" in rows) or not enough
+        assert ("unmarked_host" in rows) == (enough and pause > 0)
+        assert ("CPU pauses" in rows["nothing_found"]["text"]) == enough
+
+
 def test_what_precedes_the_first_call_is_a_pause_only_in_an_annotation(tmp_path: Path):
     """Without one, the recording begins with the call."""
     program = steps(silent(1500 * US))

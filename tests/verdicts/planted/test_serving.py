@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from functools import cache
@@ -15,6 +16,7 @@ from hta_widgets.analysis import overview, serving_phases, serving_steps, step_t
 from hta_widgets.analysis.device_time.step_times import ANALYSIS
 from hta_widgets.analysis.device_time.step_times import sentence as step_times_sentence
 from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.charts.trend_points import trend_points
 from hta_widgets.formatting import duration, percent
 from tests.analysis.kineto_file import job
@@ -460,6 +462,22 @@ def test_the_batch_of_a_recorded_graph_is_that_of_its_capture(name: str) -> None
     assert "padding" not in rows_of(trace)
     texts = overview(Trace.open(path))["text"]
     assert texts.str.contains("no sizes of the replayed graphs: it is unknown how many requests").any()
+
+
+def test_the_batch_of_a_graph_is_that_of_most_of_its_products(tmp_path: Path) -> None:
+    """As of a layer that only looks at some rows: a product of another size does not change the batch."""
+    captured = shared_input("recordings/captures/sglang_decode")
+    record = json.loads(gzip.decompress((captured / "bs_32_rank0.json.gz").read_bytes()))
+    products = [each for each in record["traceEvents"] if each.get("name") == "aten::mm"]
+    dims = [each["args"]["Input Dims"] for each in products if each["args"]["Input Dims"][0][0] == 32]
+    for few in dims[:2]:
+        few[0][0] = 40
+    for name, text in (("bs_32_rank0.json", json.dumps(record)), ("execution_details.json", None)):
+        (tmp_path / name).write_text(text or (captured / name).read_text())
+    trace = Trace.open(shared_trace("tracelens/inference/sglang_decode"), capture=tmp_path)
+    known = roles_of(trace.rank(0))
+    assert any(each is not None and each.dims.startswith("[[40,") for each in known.captured)
+    assert serving_steps(trace)["padded"].tolist() == [32]
 
 
 @pytest.mark.parametrize(
