@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-_GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+# of the runtimes and drivers of NVIDIA, AMD and Moore Threads
+GRAPH_LAUNCH: Final = re.compile(r"^(?:cuda|hip|cu|musa|mu)GraphLaunch")
 # A graph that is known by its number always runs the same, but for a few conditional nodes.
 _LEAST_SHARE = 0.9
 # Where no number is recorded a graph for a smaller batch may lack some kernels of another.
@@ -94,7 +95,7 @@ def replays_of(rank_trace: RankTrace) -> Replays:
 
 
 def _replays(rank_trace: RankTrace) -> Iterator[_Replay]:
-    launching = np.array([bool(_GRAPH_LAUNCH.match(text)) for text in rank_trace.names], np.bool_)
+    launching = np.array([bool(GRAPH_LAUNCH.match(text)) for text in rank_trace.names], np.bool_)
     launches = np.flatnonzero(launching[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME))
     if not len(launches):
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,14 +15,12 @@ from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads, is_syn
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
 from hta_widgets.analysis.replay.host_points import ALLOCATES
+from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 from hta_widgets.trace.rank_trace import RankTrace
 
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
 _MENTIONED = 2
-
-
-_GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)GraphLaunch")
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ def where_of(inputs: Inputs, rank: int, cause: Cause) -> Where:
 
 def _replays(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, int]:
     """`in_replays_ns` and `between_replays_ns` of a part of the idle time."""
-    graph = named(rank_trace, _GRAPH_LAUNCH.match)
+    graph = named(rank_trace, GRAPH_LAUNCH.match)
     work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
     begins = np.full(rank_trace.n, np.iinfo(np.int64).max)
     np.minimum.at(begins, rank_trace.launch[work], rank_trace.start[work])

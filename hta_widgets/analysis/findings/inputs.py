@@ -36,6 +36,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.accelerator import Accelerator
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
@@ -44,7 +45,6 @@ _DDP = re.compile(r"^DistributedDataParallel\.|^torch\.distributed\.ddp\.reducer
 _FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
 _LOADS_ITSELF = re.compile("_SingleProcessDataLoaderIter")
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
-_GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -215,7 +215,7 @@ class Inputs(JudgedTime):
     @cached_property
     def replays_graphs(self) -> bool:
         """Whether captured graphs are launched already."""
-        return self.any_name(_GRAPH_LAUNCH)
+        return self.any_name(GRAPH_LAUNCH)
 
     @cached_property
     def has_graphs(self) -> bool:

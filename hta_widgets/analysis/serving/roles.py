@@ -26,6 +26,7 @@ from hta_widgets.analysis.serving.parts import (
 )
 from hta_widgets.analysis.serving.table import is_server, own_work
 from hta_widgets.arrays import Int32, Int64
+from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -36,7 +37,6 @@ MARK: Final = "[graph] "
 REMEDY: Final = "open the trace of the graphs' capture with it: capture="
 """What tells roles that are not known."""
 
-_GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 _LAYER = re.compile(r"(?:layers?|blocks?|(?:^|\.)h)[._](\d+)", re.IGNORECASE)
 _PRODUCTS: Final = ("qkv", "o_proj", "gate_up", "down", "router", "experts", "lm_head")
 
@@ -71,7 +71,7 @@ def roles_of(rank_trace: RankTrace) -> Roles:
     rows, step = own_work(rank_trace)
     order = np.lexsort((rank_trace.start[rows], step))
     rows, step = rows[order], step[order]
-    launching = np.array([bool(_GRAPH_LAUNCH.match(name)) for name in rank_trace.names], np.bool_)
+    launching = np.array([bool(GRAPH_LAUNCH.match(name)) for name in rank_trace.names], np.bool_)
     replayed = launching[rank_trace.name[rank_trace.launch[rows]]] if len(rows) else np.zeros(0, np.bool_)
     role = np.full(len(rows), "", object)
     known_by, layer = role.copy(), np.full(len(rows), -1, np.int64)

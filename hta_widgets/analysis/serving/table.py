@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.serving.absence import without_requests
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.step_names import ServingStep, serving_step
@@ -28,7 +28,6 @@ LIKE_DECODE = ("decode", "verify", "draft", "diffusion")
 
 # A run of steps is steady while its batch stays within this share of the run's largest.
 _STEADY = 0.9
-_LAUNCHES_GRAPH = re.compile(r"^(?:cuda|hip|cu|musa)GraphLaunch")
 # The annotations of a step that two layers of an engine name.
 _TWICE = 2
 
@@ -140,7 +139,7 @@ def launched_by_step(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """How many kernels each row of `steps_of` launches one by one, and how many graphs it replays."""
     rows, at = own_work(rank_trace)
     launch = rank_trace.launch[rows]
-    replayed = (launch >= 0) & named(rank_trace, _LAUNCHES_GRAPH.search)[launch]
+    replayed = (launch >= 0) & named(rank_trace, GRAPH_LAUNCH.match)[launch]
     single = (launch >= 0) & ~replayed & (rank_trace.event_class[rows] != EventClass.MEMORY_COPY)
     count = len(steps_of(rank_trace))
     _, first = np.unique(launch[replayed], return_index=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import overview, sentence
+from tests.analysis.multirank import job
 from tests.analysis.training_memory import Training
 
 GIB = 1024**3
@@ -67,6 +68,16 @@ def test_it_is_told(tmp_path, program, topic, words):
 )
 def test_it_is_not_told(tmp_path, program):
     assert not told(program, tmp_path)
+
+
+def test_one_full_device_is_told_though_another_has_room(tmp_path):
+    """As of a stage of a pipeline that holds more: the fuller one, whichever rank comes first."""
+    for order, held in enumerate(((8, 75), (75, 8))):
+        files = [loop(held=each * GIB).file for each in held]
+        for rank, file in enumerate(files):
+            file.rank = rank
+        frame = overview(job(tmp_path / str(order), *files)).set_index("topic")
+        assert f"cuda:0 of rank {held.index(75)}" in frame.loc["memory_full", "text"]
 
 
 def test_the_first_sentence_says_so_behind_what_it_says_of_time(tmp_path):
