@@ -8,3 +8,14 @@ export function pen(note: (name: string, ...given: never[]) => unknown): CanvasR
     set: () => true,
   });
 }
+
+/** In place of ImageData. */
+export class Pixels {
+  readonly data: Uint8ClampedArray;
+  constructor(
+    readonly width: number,
+    readonly height: number,
+  ) {
+    this.data = new Uint8ClampedArray(4 * width * height);
+  }
+}
