@@ -19,6 +19,7 @@ export default defineConfig({
   test: {
     environment: "jsdom",
     sequence: { hooks: "list" }, // before a test clears its page
+    setupFiles: ["test/listeners.mjs"],
     // A page for each worker instead of each file takes a third of the time; modules that a file replaces it shares
     // with no other.
     projects: [
