@@ -142,25 +142,19 @@ def _counted(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def notices(trace: Trace) -> list[dict[str, str]]:
-    """What comes before any figure: other recordings, files left out, missing ranks, no device work."""
+    """What comes before any figure: other recordings, files left out, missing ranks, no events."""
     found = [{"severity": "error", "text": f"Not loaded: {error}"} for error in trace.failed.values()]
-    found += [{"severity": "info", "text": note} for note in trace.file_notes]
+    # a note begins as a sentence does, unless it begins with the name of a file
+    notes = (capitalised(note) if note.split()[0].isalpha() else note for note in trace.file_notes)
+    found += [{"severity": "info", "text": note} for note in notes]
     if absent := trace.absent.text:
         text = (
-            f"Nothing was opened of {absent}: no answer holds what is missing, and how long others wait for "
-            "it is not known."
+            f"Not recorded: {absent}. No number here includes them, and how long others wait for them is "
+            "unknown."
         )
         found.append({"severity": "warning", "text": text})
     if not trace.summary["events"]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
-        found.append({"severity": "warning", "text": text})
-    elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
-        health = trace.health
-        missing = health[health["check"] == "no_device_events"].iloc[0]
-        remedy = capitalised(missing["remedy"])
-        if missing["remedy"] == trace.rank(missing["rank"]).accelerator.record:
-            remedy = f"If a device computes, record its work: {missing['remedy']}"
-        text = f"{capitalised(missing['detail'])}: the timeline shows host calls. {remedy}."
         found.append({"severity": "warning", "text": text})
     return found
 

@@ -113,7 +113,7 @@ it("keeps usual steps apart beside one that takes far longer, and says how long 
   const bars = [...el.querySelectorAll<HTMLElement>(".hta-step")];
   expect(bars.map(({ style }) => style.height)).toEqual(["100%", "100%", "50%", "100%", "50%"]);
   expect(bars.map(({ dataset }) => "off" in dataset)).toEqual([true, false, false, false, false]);
-  expect(el.textContent).toContain("longer: 0 (1.00 s)");
+  expect(el.textContent).toContain("longer: #0 (1.00 s)");
 });
 
 const panel = {

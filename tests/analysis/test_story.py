@@ -34,6 +34,7 @@ SEVERAL_SAVE = (
     "hta/trace_diff/test",
     "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
     "tracelens/mi300/resnet_act_checkpoint.json.gz",
+    "kineto/resnet50_num_workers_0",
 )
 
 SAVINGS = ("simulated", "bound")
@@ -127,6 +128,8 @@ def one_order(frame: pd.DataFrame, told: Story, of_agents: list[dict[str, Any]])
     assert own[0]["title"].lower() in sentence(frame).lower()
     named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
     assert named or " idles " in told.headline  # where hardly anything else takes time
+    largest = sorted((part for part in told.parts if part.form in SAVINGS), key=lambda part: -part.ns)[:2]
+    assert {*named} <= {told.advice[part.finding].cause_words for part in largest}
     assert [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))
 
 
@@ -141,6 +144,13 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
     assert any(re.match(more, text) for text in late.what + late.why)
     assert any(text.startswith("The longest gap is ") or " in one gap" in text for text in loader.what[1:])
     assert not any("longest gap" in text for text in loader.why)
+
+
+def test_the_muted_line_does_not_say_again_what_the_headline_says():
+    of_server = story(opened("tracelens/inference/vllm_decode_full"))
+    assert of_server.limits.endswith("other kernels 9.08 %. Nothing to save stands out.")
+    of_start = story(Trace.open(shared_input("recordings/vgg11_a100")))
+    assert of_start.limits == "Start-up: 16.4 ms, which later steps do not have."
 
 
 def test_every_surface_has_one_number_and_the_bar_adds_up_to_the_nanosecond(job, request):

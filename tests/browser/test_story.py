@@ -390,3 +390,14 @@ def test_what_was_checked_opens_and_closes(day: Lab, root: Locator) -> None:
     day.page.keyboard.press("Escape")
     expect(checked).to_have_count(0)
     day.expect_kernel("told.shown", -1)
+
+
+def test_the_line_of_the_scope_fades_with_the_numbers_that_are_computed_anew(
+    page: Page, reports: Reports
+) -> None:
+    scope = opened(page, reports("ddp_4ranks")).locator(".hta-scope")
+    expect(scope.locator("strong")).to_have_css("opacity", "1")
+    scope.evaluate(
+        "(line) => { line.append(document.createElement('i')); line.lastChild.className = 'hta-busy' }"
+    )
+    expect(scope.locator("strong")).to_have_css("opacity", "0.5")

@@ -103,7 +103,9 @@ def _parts(ranks: list[PlainRank], steps: dict[int, int]) -> dict[str, float]:
 
 def _of_headline(screen: Screen) -> Iterator[str]:
     text = screen.story.headline
-    apart = re.fullmatch(r"(.+); of the rest, (.+)", text)
+    apart = re.fullmatch(rf"(.+); of (?:the rest|the ({TIME}) that all record), (.+)", text)
+    if apart and apart[2] and far(apart[2], screen.whole_ns):
+        yield f"all record {screen.whole_ns:,.0f} ns: {text!r}"
     if apart and not any(row["role"] == "aside" and row["headline"] == apart[1] for row in screen.rows):
         yield f"no finding says that: {apart[1]!r}"
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
@@ -113,7 +115,7 @@ def _of_headline(screen: Screen) -> Iterator[str]:
         return
     if timed and far(timed[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
-    said = apart[2] if apart else timed[2] if timed else ""
+    said = apart[3] if apart else timed[2] if timed else ""
     for clause in re.split(r"; (?=[\d.,]+ \S+ is reachable)", said):
         yield from _read(_TIMED, screen, clause)
 
@@ -138,9 +140,13 @@ def _of_bar(screen: Screen) -> Iterator[str]:
         most = max(most, ns * (work != "computing"))  # of other work, what was hidden may come to show
         if ns > most * (1 + _REL) + 0.006 * screen.saved + 2e3:
             yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {story.limits!r}"
-    steps = re.search(r", (\d[\d,]*) steps?\b", story.scope)
+    steps = re.search(r", (\d[\d,]*)(?: of (\d[\d,]*))? steps?\b", story.scope)
     if steps and number(steps[1]) != len(screen.job.steps):
         yield f"{len(screen.job.steps)} steps are judged: {story.scope!r}"
+    marked = screen.job.trace.iterations
+    recorded = len({*marked.loc[marked["rank"].isin(screen.job.ranks), "iteration"]})
+    if steps and steps[2] and number(steps[2]) != recorded:
+        yield f"{recorded} steps are recorded: {story.scope!r}"
     if (time := re.search(rf", ({TIME}) (?:per step|in all)", story.scope)) and far(time[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {story.scope!r}"
 

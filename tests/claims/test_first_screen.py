@@ -24,6 +24,7 @@ LINES = {
     "a rank": ("ddp_4ranks", "headline", r".*; .+ is reachable: rank (\d)'s .+"),
     "left": ("ddp_4ranks", "limits", r"Of the time that remains, the GPU computes (.+) %\."),
     "steps": ("ddp_4ranks", "scope", r"all 4 ranks, (\d) steps, .+ per step"),
+    "some steps": ("h100_gpt2", "scope", r"1 rank, 2 of (\d) steps, .+ per step"),
     "saved": ("ddp_4ranks", "saved", r".+ can be saved \((.+) %\)"),
     "remains": ("ddp_4ranks", "remains", r"(.+) ms remain"),
     "nothing": (
@@ -33,6 +34,7 @@ LINES = {
     ),
     "work": ("gpt2_baseline", "headline", r".+; the GPU computes (.+) % of it; .+"),
     "apart": ("recordings/llama_4layers_4090", "headline", r"Start-up .+; of the rest, (.+) ms is due to .+"),
+    "late": ("recordings/moe_compile_after_B", "headline", r"Rank 1 .+; of the (.+) µs that all record, .+"),
     "hardly": (
         "recordings/mlu370",
         "headline",

@@ -33,6 +33,7 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
+from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 from hta_widgets.analysis.findings.story_advice import Advice, advice_of, claimed
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -140,12 +141,13 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
-    headline = _headline(scope, frame, whole, parts, advice)
+    first = _most_of_all(inputs, frame, whole)
+    headline = _headline(scope, frame, whole, parts, advice, first)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
         headline=headline,
-        limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice))),
+        limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice, first))),
         trust="" if _instead(frame).any() else _trust(trace, inputs, headline),
         whole_ns=shown.ns if shown else 0,
         per_step=shown.per_step if shown else False,
@@ -216,7 +218,9 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     if inputs.announced and len(steps) == 1:
         said.append(f"step {steps[0]}" if scope.iterations else "1 step")
     elif inputs.announced and steps:
-        said.append(counted(len(steps), "step"))
+        recorded = trace.iterations.loc[trace.iterations["rank"].isin(ranks), "iteration"].nunique()
+        some = not scope.iterations and scope.window_ns is None and len(steps) < recorded
+        said.append(f"{len(steps):,} of {recorded:,} steps" if some else counted(len(steps), "step"))
     elif inputs.shared and inputs.shared.step is not None:
         said.append(f"a part of step {inputs.shared.step}")
     else:
@@ -230,11 +234,18 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
         said.append(f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}")
     if trace.recording:
         said.append(f"recording {encodable(trace.recording)} of {len(trace.recordings):,}")
-    return ", ".join([*said, *([trace.without] if trace.without else [])])
+    if trace.failed:
+        said.append(f"without {counted(len(trace.failed), 'file')} that could not be read")
+    return ", ".join(said)
 
 
 def _headline(
-    scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
+    scope: Scope,
+    frame: pd.DataFrame,
+    whole: Whole | None,
+    parts: list[Part],
+    advice: list[Advice],
+    first: str,
 ) -> str:
     """Of a server its time per token, of other jobs what there is to save."""
     if whole is None:
@@ -243,16 +254,25 @@ def _headline(
     if len(rate) and "host" not in whole.split:
         return str(rate.iloc[0])
     said = _of_whole(frame, whole, parts, advice)
-    if first := _most_of_all(frame, whole):
-        return f"{first}; of the rest, {said.replace(' of it', '', 1).removesuffix(_NOT_ESTIMATED)}"
+    if first:
+        late = frame.loc[frame["topic"] == DIFFERENT_RECORDINGS.topic, "headline"].eq(first).any()
+        rest = f"the {duration(whole.ns)} that all record" if late else "the rest"
+        return f"{first}; of {rest}, {said.replace(' of it', '', 1).removesuffix(_NOT_ESTIMATED)}"
     return f"{_time(scope, whole)}; {said}"
 
 
-def _most_of_all(frame: pd.DataFrame, whole: Whole) -> str:
-    """What the program does for most of a recording without steps, before or after what is judged."""
-    apart = frame[apart_from_work(frame) & (frame["cost_ns"] > whole.ns)]
-    apart = apart[apart["topic"].map(passes).astype("bool") | apart["name"].ne("")]
-    return "" if whole.per_step or apart.empty else str(apart["headline"].iloc[0])
+def _most_of_all(inputs: Inputs, frame: pd.DataFrame, whole: Whole | None) -> str:
+    """What takes most of a recording without steps, before or after what is judged: a rank that begins to
+    record later than that is long, which is why others wait; or what the program does."""
+    if whole is None or whole.per_step:
+        return ""
+    apart = frame[apart_from_work(frame)]
+    if inputs.shared and max(inputs.shared.late.values(), default=0) > whole.ns:
+        late = apart[apart["topic"] == DIFFERENT_RECORDINGS.topic]
+    else:
+        named = apart["topic"].map(passes).astype("bool") | apart["name"].ne("")
+        late = apart[named & (apart["cost_ns"] > whole.ns)]
+    return "" if late.empty else str(late["headline"].iloc[0])
 
 
 def _time(scope: Scope, whole: Whole) -> str:
@@ -308,8 +328,9 @@ def _reachable(
         idle = percent(100.0 * whole.split["idle"] / whole.ns)
         return f"the {whole.device} idles {idle} of it{_where(frame, first)}"
     best = " at best" if any(part.form == "bound" for part in savings) else ""
-    # in the order of the findings, which every surface has: not by what is left for each in the bar
-    causes = in_words([advice[part.finding].cause_words for part in savings[:2]])
+    # the two that are largest in the bar, in the order of the findings, which every surface has
+    largest = sorted(savings, key=lambda part: -part.ns)[:2]
+    causes = in_words([advice[part.finding].cause_words for part in savings if part in largest])
     return f"{duration(left)} is reachable{best}: {causes}"
 
 
@@ -362,10 +383,17 @@ def _works(frame: pd.DataFrame, whole: Whole) -> str:
 
 
 def _beside(
-    scope: Scope, frame: pd.DataFrame, whole: Whole | None, parts: list[Part], advice: list[Advice]
+    scope: Scope,
+    frame: pd.DataFrame,
+    whole: Whole | None,
+    parts: list[Part],
+    advice: list[Advice],
+    first: str,
 ) -> Iterator[str]:
-    """The muted line: what is not judged, what the steps of a server lose, and what else there is to know."""
-    first = "" if whole is None else _most_of_all(frame, whole)  # which the headline says
+    """The muted line: what is not judged, what the steps of a server lose, and what else there is to know.
+
+    `first` is what the headline says of that.
+    """
     yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"] if said != first)
     aside = frame[beside(frame)]
     yield from aside.loc[aside["role"] == "recording", "text"]
@@ -380,7 +408,11 @@ def _beside(
         rate = frame[leading(frame)].iloc[0]
         yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
         yield from aside.loc[aside["role"] == "work", "text"]
-        yield f"{_time(scope, whole)}; {_of_whole(frame, whole, parts, advice)}."
+        said = _of_whole(frame, whole, parts, advice)
+        if _leading_work(frame, whole, parts, advice) not in said or saved_in(parts):
+            yield f"{_time(scope, whole)}; {said}."
+        elif not advice:  # the work is in the headline
+            yield "Nothing to save stands out."
     yield _limits(frame, whole, parts, advice)
 
 
@@ -396,6 +428,8 @@ def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[A
         found = [part for part in parts if part.form == form and _is_large(part, whole)]
         if found and (apart or form == "hidden"):
             most = max(found, key=lambda part: part.ns)
+            if passes(advice[most.finding].topic):
+                end = ", which later steps do not have"
             return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
     rest = {name: _rest(parts, name) for name in CLASSES}
     left = sum(rest.values())

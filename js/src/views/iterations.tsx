@@ -45,7 +45,7 @@ export const iterations: View = ({ model, el, signal }) => {
     const top = times.filter((time) => time <= limit).at(-1) ?? 0;
     const timeOf = (iteration: number) => steps.value.get(iteration)?.slowest ?? 0;
     const off = all.filter((iteration) => timeOf(iteration) > top);
-    const longer = `longer: ${off.map((one) => `${one} (${duration(timeOf(one))})`).join(", ")}`;
+    const longer = `longer: ${off.map((one) => `#${one} (${duration(timeOf(one))})`).join(", ")}`;
     const partial = [...steps.value.values()].some((step) => step.partial);
     return (
       <section class="hta-iterations">

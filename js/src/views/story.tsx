@@ -83,11 +83,7 @@ export const story: View = ({ model, el, signal }) => {
             <Held text={told.scope} />
           </strong>
         </span>
-        {told.narrowed && !frozen && (
-          <Button title="Select the whole job" onClick={() => ask(WHOLE)}>
-            Whole job ×
-          </Button>
-        )}
+        {told.narrowed && !frozen && <Button onClick={() => ask(WHOLE)}>Whole job ×</Button>}
         <BusyMark status={status} />
       </div>
     );

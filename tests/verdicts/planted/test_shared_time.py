@@ -55,7 +55,10 @@ def test_a_late_beginning_is_neither_a_loss_nor_a_saving(late: int, later: str, 
     assert "straggler" not in found.index and len(lengths(trace)) == 1
     transfers = sum(part.ns for part in said.parts if part.lost_as == "communication")
     assert transfers == pytest.approx(11 * 100_000, abs=10_000)  # and no waiting
-    assert "Rank 1 begins to record" in said.limits and said.whole_ns < 14 * MS
+    assert said.whole_ns < 14 * MS
+    leads = late > said.whole_ns  # then most of what is recorded is the wait for it
+    assert said.headline.startswith(f"Rank 1 begins to record {later} after the others; of the ") == leads
+    assert ("Rank 1 begins to record" in said.limits) != leads
     document = evidence(trace)
     assert any("begins to record" in each["what"] for each in document["unknown"])
     # why no saving is estimated stands wherever one would
