@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_ranks, longer_by_replay
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, Rule, several_ranks
+from hta_widgets.analysis.findings.unequal_work import more_work
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
 
@@ -56,11 +57,17 @@ def straggler(inputs: Inputs) -> Finding | None:
     )
     for more in (_when(few, late_ones), _through(late), _longer_in_words(inputs, late)):
         text += more
+    why = more_work(inputs, late_ones) if "computing" in late.longer.index[:1] else None
+    if why and why.of_requests:
+        text += why.text
+    elif replayed:
+        text += replayed.sentence(inputs)
+    advice = why.advice if why else _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks))
     return Finding(
         late.cost_ns,
         0.0 if late.began_late else late.share_pct,
-        text + (replayed.sentence(inputs) if replayed else ""),
-        inputs.is_it_always() + _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks)),
+        text,
+        inputs.is_it_always() + advice,
         "stragglers",
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
