@@ -7,7 +7,7 @@ come regularly and hold the work), or guessed. There is always at least one iter
 and sorted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -69,6 +69,14 @@ class Recorded:
     def annotations(self) -> Int64:
         """Rows of host annotations, by start."""
         rows = np.flatnonzero((self.event_class == EventClass.ANNOTATION) & self.on_host)
+        return rows[np.argsort(self.start[rows], kind="stable")]
+
+    def spans(self, codes: Iterable[int]) -> Int64:
+        """Rows of host annotations and Python functions of these names, by start."""
+        chosen = np.zeros(len(self.names), np.bool_)
+        chosen[list(codes)] = True
+        kinds = (self.event_class == EventClass.ANNOTATION) | (self.event_class == EventClass.PYTHON)
+        rows = np.flatnonzero(kinds & self.on_host & chosen[self.name])
         return rows[np.argsort(self.start[rows], kind="stable")]
 
     def work(self) -> Int64:
@@ -152,8 +160,9 @@ def _unfinished(events: Recorded, window: Window) -> Window:
 
 def _serving_steps(events: Recorded) -> list[Window]:
     steps = _read(events.names, serving_step)
-    rows = [int(row) for row in events.annotations() if int(events.name[row]) in steps]
-    windows = [_window(events, row, None, steps[int(events.name[row])]) for row in rows]
+    windows = [
+        _window(events, row, None, steps[int(events.name[row])]) for row in events.spans(steps).tolist()
+    ]
     # Runners and schedulers may each announce the step, one inside the other: the outer one is the step.
     windows.sort(key=lambda window: (window.start, -window.end))
     outer: list[Window] = []

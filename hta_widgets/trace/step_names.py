@@ -138,7 +138,9 @@ def _fields(match: re.Match[str]) -> ServingStep:
     reads, writes = phase not in _ONLY_WRITES, phase != "prefill"
     queries = [value[name] for name in ("c_sq", "g_sq") if name in value]
     tokens = sum(queries) if queries else value.get("toks", value.get("tok"))
-    if tokens is None and phase == "decode" and size is not None:
+    if tokens is None and phase == "idle":
+        tokens = 0
+    elif tokens is None and phase == "decode" and size is not None:
         # a token per request, which SGLang therefore does not repeat, and those that were drafted
         tokens = size * (1 + value.get("spec", 0))
     lengths = [value[name] for name in ("c_sk", "g_sk") if name in value]
@@ -186,6 +188,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep]], ..
     ),
 )
 
+# vLLM's Python function for a batch of no requests, computed only because other ranks exchange tokens; no
+# annotation names it.
+_DUMMY = re.compile(r"^\S*\(\d+\): execute_dummy_batch$")
 # How the names of all these forms begin: few names of a recording do.
 _BEGINS = re.compile(
     r"^(?:execute|denoising_step_|\[Executor\] |_forward_step|step\["
@@ -216,7 +221,7 @@ def profiler_step(name: str) -> int | None:
 def serving_step(name: str) -> ServingStep | None:
     """What a serving engine's step annotation says, None for any other name."""
     if not _BEGINS.match(name):
-        return None
+        return ServingStep("idle", 0, 0) if _DUMMY.match(name) else None
     for pattern, read in _FORMS:
         match = pattern.match(name)
         if match:

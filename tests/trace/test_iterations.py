@@ -131,7 +131,7 @@ ANNOTATIONS = {
     ),
     "step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]": (("decode", 2, 2), (None, 0, 30, 30)),
     "step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]": (("prefill", 2, 12), (None, 12, 20, None)),
-    "step[IDLE bs=0]": (("idle", 0, None), (None, 0, None, None)),
+    "step[IDLE bs=0]": (("idle", 0, 0), (None, 0, None, None)),
     "prefill[bs=2 tok=14721 ctx=[7803, 6918]]": (("prefill", 2, 14721), (None, 14721, None, None)),
     "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=5 sqsk=6 sk=17408 tbo=1]": (
         ("prefill", 6, 17408), (None, 17408, 17408, None),
@@ -139,6 +139,7 @@ ANNOTATIONS = {
     "decode[bs=117/128 tok=117 d=117]": (("decode", 117, 117), (128, 0, None, None)),
     "decode[bs=32 spec=3]": (("decode", 32, 128), (None, 0, None, None)),
     "eager_decode[bs=3 tok=3 ctx=[12, 9, 40]]": (("decode", 3, 3), (None, 0, None, None)),
+    "vllm/v1/worker/gpu_worker.py(640): execute_dummy_batch": (("idle", 0, 0), (None, None, None, None)),
     "dummy_decode[bs=16]": (("idle", 0, 0), (None, None, None, None)),
     "dummy_eager_decode[bs=1 tok=1 ctx=1]": (("idle", 0, 0), (None, None, None, None)),
     "dummy_prefill[bs=1 tok=8192 ctx=8192]": (("idle", 0, 0), (None, None, None, None)),

@@ -19,22 +19,15 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
+from hta_widgets.analysis.findings.unequal_work import more_work
 from hta_widgets.analysis.idle.causes import named
-from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.replay import edits
-from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
-# Experts with a load of more than this, in % of the mean, have more work in the same kernels.
-_MORE_TOKENS_PCT = 110
-_SPREAD = (
-    "Its experts get more tokens than the others' (analyze expert_balance): set a capacity for each expert, "
-    "balance the router, or place the experts another way."
-)
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 _PIN = "Copy from pinned memory (pin_memory=True) with non_blocking=True, so that copies run beside compute."
 _EARLIER = "Start the copies earlier, on a stream of their own, so that compute hides them."
@@ -145,6 +138,9 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     if one.changes or not one.slower_ns or not window:
         return None
     ranks, share = (one.rank,), 100.0 * one.slower_ns / int(window)
+    why = more_work(inputs, ranks)
+    if why and why.of_requests:
+        return None
     too = [rank for rank in work.ranks if rank != one.rank and excess[rank] >= _ALIKE * one.slower_ns]
     if len(too) + 1 == len(work.ranks):  # each is slow in something, as where processes share a device
         return None
@@ -161,7 +157,9 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     suggestion = (
         "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices."
     )
-    if one.few:
+    if why:
+        text, suggestion = text + why.text, why.advice
+    elif one.few:
         part = Claim("slower_kernels_part", one.slower_pct, "%", "equal kernels", ranks)
         text += say(
             " Kernels with {part} of the time are slower, the others are not: it may be the data that these "
@@ -171,8 +169,6 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         suggestion = (
             "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
         )
-    if _gets_more_tokens(inputs, one.rank):
-        suggestion = _SPREAD
     if too:
         also = Claim("also_slower", tuple(too), "ranks", about={"rank": one.rank})
         text += say(" So do{es} {also}.", es="es" * (len(too) == 1), also=also)
@@ -187,16 +183,6 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         _longest_run(inputs, one.rank, one.name),
         explains=one.rank,
     )
-
-
-def _gets_more_tokens(inputs: Inputs, rank: int) -> bool:
-    """Whether the experts of a rank get more tokens than those of the others: equal launches, more work."""
-    try:
-        balance = expert_balance(inputs.trace, inputs.scope)
-    except MissingDataError:
-        return False
-    own = balance.loc[balance["rank"] == rank, "load_pct"]
-    return len(own) > 0 and bool(own.mean() > _MORE_TOKENS_PCT)
 
 
 def _longest_run(inputs: Inputs, rank: int, name: str) -> Evidence:

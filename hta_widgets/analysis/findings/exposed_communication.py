@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -21,6 +22,7 @@ from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.waiting import exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
+from hta_widgets.analysis.parallelism.expert_work import around_experts
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
@@ -64,6 +66,9 @@ _INSIDE_LAYERS: Final = {
 }
 """By what the process groups that communicate most of it are for, where they are described as that alone."""
 
+# Calls of PyTorch that exchange with all ranks, and with a single one.
+_TO_ALL: Final = re.compile("all_?to_?all", re.IGNORECASE)
+_TO_ONE: Final = re.compile("c10d::(?:send|recv)|nccl:(?:send|recv)|isend|irecv")
 _BY_OPERATION: Final = (
     (POINT_TO_POINT, "sends and receives", _BUBBLES),
     (("dispatch", "combine"), "dispatch and combine", _INSIDE_LAYERS[EXPERT]),
@@ -104,7 +109,13 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
                 ", most of it in {kind}",
                 kind=Claim("most_exposed_operation", tuple(sorted(operations)), "name", shown=name),
             )
-            usual = _BESIDE_PASSES if advice == _BUBBLES and of_stages is not None else advice
+            usual = advice
+            if advice == _BUBBLES and inputs.any_name(_TO_ALL) and not inputs.any_name(_TO_ONE):
+                usual = _ALL_TO_ALLS  # whose kernels are named so, too
+            elif advice == _BUBBLES and any(inputs.of(rank, _brings_tokens) for rank in ranks):
+                usual = _INSIDE_LAYERS[EXPERT]
+            elif advice == _BUBBLES and of_stages is not None:
+                usual = _BESIDE_PASSES
     off_path = off_critical_path(inputs, ranks, "exposed_communication")
     severity = severity_on_path(share, off_path)
     found = transferring_of(inputs, ranks) if severity else {}
@@ -128,6 +139,11 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         lost=found,
         severity=severity,
     )
+
+
+def _brings_tokens(inputs: Inputs, rank: int) -> bool:
+    """Whether a rank exchanges tokens of experts."""
+    return len(around_experts(inputs.trace.rank(rank))) > 0
 
 
 def _waiting(inputs: Inputs, frame: pd.DataFrame) -> tuple[pd.Series[int], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import Claim, Text, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start, recorded_of
+from hta_widgets.analysis.findings.unequal_work import expert_times, more_work, spread_experts
 from hta_widgets.analysis.findings.waiting import idle_delays, late_rounds, waiting_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words
@@ -48,6 +49,8 @@ def imbalance(inputs: Inputs) -> Finding | None:
     if one.more_ns <= one.slower_ns or not window or not (one.more_launches > 0 or one.larger):
         return None
     ranks, share = (one.rank,), 100.0 * one.more_ns / int(window)
+    if (why := more_work(inputs, ranks)) and why.of_requests:  # which the waiting for it says
+        return None
     how = say(" in kernels with larger grids")
     if one.more_launches > 0:
         how = say(
@@ -93,11 +96,16 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     slow, most, delays = _few_ranks(inputs.late), _main_cause(inputs.late), late_rounds(inputs)
-    suggestion = _BALANCE
-    if slow:
+    suggestion, experts = _BALANCE, expert_times(inputs)
+    why = None if most is None else more_work(inputs, (most,))
+    if why:
+        suggestion = why.advice
+    elif slow:
         suggestion = (
             f"Compare {ranks_in_words(slow)} with the others: their kernels, devices, clocks, nodes and data."
         )
+    elif 2 * int((experts.max(axis=1) - experts.mean(axis=1)).sum()) > cost:
+        suggestion = spread_experts(inputs, "Experts of some ranks")
     elif 2 * in_pairs > found["dur_ns"].sum():
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
     elif 2 * inputs.waits["idle_ns"].sum() > waited.sum() or idle_delays(inputs, delays):
@@ -108,13 +116,14 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "{who} wait {each_other} {lost}. {whom}",
+            "{who} wait {each_other} {lost}. {whom}{requests}",
             who=recorded_of(inputs, "The") or "The ranks",
             each_other="for each other" if most is None else "for another one",
             lost=inputs.time_lost("waiting_for_each_other", share, cost),
             whom=_whom(inputs.late, slow)
             if most is None
             else _causing_most(inputs.late, most, at_start([most])),
+            requests=why.text if why and why.of_requests else NOTHING_SAID,
         ),
         suggestion,
         "stragglers",

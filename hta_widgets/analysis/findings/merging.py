@@ -50,8 +50,12 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             found |= {part.rule.topic: whole.rule.topic for part in parts if part.rule.topic not in found}
     for each in judged:
         for whole in judged:
-            if _delays(each.finding, whole.finding) and not _is_known_beside(each, whole):
+            if each is whole or _is_known_beside(each, whole):
+                continue
+            if _delays(each.finding, whole.finding):
                 found[each.rule.topic] = whole.rule.topic
+                if found.get(whole.rule.topic) == each.rule.topic:
+                    del found[whole.rule.topic]
         if each.finding.explains is not None:
             late = [other for other in judged if each.finding.explains in other.finding.late]
             if late:
@@ -88,14 +92,16 @@ def _outermost(part_of: dict[str, str], topic: str) -> str:
 
 
 def _is_part(part: Finding, whole: Finding) -> bool:
-    """Whether most of the time of one lies within that of a larger one, on each of its ranks."""
-    if not _length(part):
-        return False
-    return all(
-        rank in whole.lost and (time & whole.lost[rank]).length >= _MOST * time.length
+    """Whether most of the time of one lies within that of a larger one, on each of its ranks; or nearly all.
+
+    A little beside it on another rank is no loss of its own.
+    """
+    inside = {
+        rank: (time & whole.lost[rank]).length if rank in whole.lost else 0
         for rank, time in part.lost.items()
-        if time.length
-    )
+    }
+    on_each = all(inside[rank] >= _MOST * time.length for rank, time in part.lost.items())
+    return bool(_length(part)) and (on_each or sum(inside.values()) >= _NEARLY_ALL * _length(part))
 
 
 def _delays(part: Finding, whole: Finding) -> bool:

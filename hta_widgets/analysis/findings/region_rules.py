@@ -71,6 +71,8 @@ class _Region:
 
 
 _MENTIONED = 0.1
+_MOSTLY = 0.8
+"""Of the time of the host: if the device has less of it, that is what it costs."""
 _COUNTED = {"launches": "kernels and fills", "copies": "copies", "calls": "times"}
 
 
@@ -156,18 +158,20 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
         by_device = replace(by_host, ns=np.array([calls[rank].device_ns for rank in ranks], np.int64))
         idle = by_host.share_of(sum(inputs.of(rank, _idle_inside, region) for rank in ranks))
         taken = [
-            ("the host", "time_in_calls", _open, by_host),
-            ("the device", "launched_in_calls", _work, by_device),
+            ("the host", "time_in_calls", by_host),
+            ("the device", "launched_in_calls", by_device),
         ]
-        taken.sort(key=lambda each: -each[3].share_pct)
-        (who, measure, when, loss), (other, beside, _, of_other) = taken
+        taken.sort(key=lambda each: -each[2].share_pct)
+        (who, measure, loss), (other, beside, of_other) = taken
         cost, share, device = loss.cost_ns, loss.share_pct, by_device.share_pct
+        lost = {rank: inputs.of(rank, _lost, region) for rank in ranks}
+        of_lost = replace(by_host, ns=np.array([lost[rank].length for rank in ranks], np.int64))
         rank_trace, rows = inputs.trace.rank(worst), calls[worst].rows
         names = _names(rank_trace, rows)
         every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
         text = say(
             "In the median step {what} {times} ({names}). That takes {who} {lost}.{beside} For {idle} the "
-            "device is idle meanwhile.",
+            "device is idle meanwhile{with_work}.",
             what=region.what,
             times=Claim(
                 "per_step",
@@ -188,23 +192,26 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             if of_other.ns.any()
             else "",
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
+            with_work=say(
+                "; with the work that is launched so, that is {share}",
+                share=inputs.of_time("lost_in_calls", of_lost.share_pct, ranks, calls=every),
+            )
+            if of_lost.cost_ns < cost and of_lost.share_pct > idle
+            else "",
         )
         longest = longest_row(rank_trace, rows)
         severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
-        if region.waits:
-            cost, share = round(idle * loss.whole_ns / 100.0) // len(ranks), idle
         return Finding(
-            cost,
-            share,
+            of_lost.cost_ns,
+            of_lost.share_pct,
             text,
             inputs.accelerator.fill(region.suggest(rank_trace, rows)),
             "idle_breakdown",
             evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
             change=Change(region.label, lambda found: _edits(found, region)),
-            share_of=loss.shares,
-            lost={}
-            if region.waits  # what others lose meanwhile is no part of it
-            else inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
+            share_of=of_lost.shares,
+            # what others lose while the host waits is no part of it
+            lost={} if region.waits or inputs.trace.exceeds_memory else lost,
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity,
         )
@@ -289,13 +296,33 @@ def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows]) & inputs.judged_time(rank)
 
 
+def _lost(inputs: Inputs, rank: int, region: _Region) -> Intervals:
+    """What the calls cost: the device idles in them or works on what they launch, or else they are shorter.
+
+    Where the device has other work meanwhile, the time of the host is no loss.
+    """
+    calls = inputs.of(rank, _made, region).rows
+    idle, open_ = _idle_in(inputs, rank, calls), _open(inputs, rank, calls)
+    if region.waits:
+        return idle
+    work = _work(inputs, rank, calls)
+    if region.with_work and work.length >= open_.length:
+        return work
+    had = idle | work
+    return had if had.length < _MOSTLY * open_.length else open_
+
+
 def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:
     """How much of the judged time the device is idle while one of the calls is open, start-up aside, ns."""
-    rank_trace, calls = inputs.trace.rank(rank), _calls(inputs, rank, region)
+    return _idle_in(inputs, rank, _calls(inputs, rank, region)).length
+
+
+def _idle_in(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
+    rank_trace = inputs.trace.rank(rank)
     idle = inputs.idle_causes(rank).gaps & Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
     if rank in inputs.start_up:
         idle -= inputs.start_up[rank].idle
-    return idle.within(rank_trace.windows(inputs.scope))
+    return idle & inputs.judged_time(rank)
 
 
 def _edits(rank_trace: RankTrace, region: _Region) -> list[Edit]:

@@ -37,12 +37,12 @@ _OPTIONS: Final = {
     },
     "larger graphs": {
         "vLLM": "--max-cudagraph-capture-size or --cudagraph-capture-sizes",
-        "SGLang": "--cuda-graph-max-bs",
+        "SGLang": "--cuda-graph-max-bs, or --cuda-graph-max-bs-decode",
         "TensorRT-LLM": "max_batch_size of cuda_graph_config",
     },
     "sizes of graphs": {
         "vLLM": "--cudagraph-capture-sizes",
-        "SGLang": "--cuda-graph-bs",
+        "SGLang": "--cuda-graph-bs, or --cuda-graph-bs-decode",
         "TensorRT-LLM": "batch_sizes of cuda_graph_config",
     },
     "chunks": {
@@ -56,8 +56,13 @@ _OPTIONS: Final = {
         "TensorRT-LLM": "max_draft_len of speculative_config",
     },
     "experts": {
-        "vLLM": "--enable-eplb",
+        "vLLM": "--enable-eplb with num_redundant_experts of --eplb-config",
         "SGLang": "--enable-eplb with --ep-num-redundant-experts",
+        "TensorRT-LLM": "load_balancer of moe_config",
+    },
+    "requests": {
+        "SGLang": "--load-balance-method",
+        "TensorRT-LLM": "enable_balance of attention_dp_config",
     },
     "batches": {
         "vLLM": "a smaller --max-num-seqs divides them",

@@ -26,6 +26,8 @@ from hta_widgets.formatting import brief, duration, percent
 
 _MOST: Final = 0.5
 _FEW: Final = 2
+# Of the loss of all ranks: then it is that rank's.
+_NEARLY_ALL: Final = 0.75
 # Of what lies between and within steps: less of one of them is not worth a word.
 _SOME: Final = 0.1
 # A step of fewer kernels is no forward pass of a model.
@@ -34,6 +36,9 @@ _LEAST_KERNELS: Final = 50
 _MESSAGE: Final = re.compile(r"broadcast|recv|shm_|zmq|rpc|pickle|\bget\b|dequeue|acquire")
 # What a part of an engine's loop is advised, by a word in its name; {} stands for an option about it.
 _REMEDIES: Final = (
+    (r"kv_(?:transfer|connector)|nixl|mooncake|lmcache|/disaggregation/", "",
+     "Keys and values move then. Load and save them asynchronously, layer by layer, while the device "
+     "computes other requests; check the links and the number of transfers."),
     (r"grammar|bitmask|structured", "",
      "Fill masks of structured output while the forward pass runs, in other threads, or take a simpler "
      "grammar."),
@@ -98,6 +103,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         ) if any(not _MESSAGE.search(name) for name in names) else None,
         saves_at_most="scheduled ahead, each step begins when the one before it ends",
         lost=lost,
+        explains=worst if lost[worst].length >= _NEARLY_ALL * cost * len(ranks) else None,
         share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
     )  # fmt: skip
 

@@ -53,6 +53,8 @@ def one_batch_in_flight(inputs: Inputs) -> Finding | None:
         "serving_steps",
         Evidence(event_rank=most, span=lost[most].longest),
         lost=lost,
+        # whatever else a stage waits for, more batches would hide it
+        delays={rank: inputs.judged_time(rank) - own for rank, own in computes.items()},
         saves_at_most="with a batch for each stage, all work at the same time",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
@@ -14,6 +15,8 @@ from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
 from hta_widgets.analysis.findings.serving_advice import option
 from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
 from hta_widgets.analysis.findings.serving_rules import leading_phase
+from hta_widgets.analysis.findings.unequal_work import MORE, expert_times, spread_experts
+from hta_widgets.analysis.parallelism.expert_work import expert_rows
 from hta_widgets.analysis.serving.padding import computed_requests
 from hta_widgets.analysis.serving.parts import part_of_kernel
 from hta_widgets.analysis.serving.phases import in_turns
@@ -21,6 +24,7 @@ from hta_widgets.analysis.serving.roles import Roles, roles_of
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import steps_of
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -61,8 +65,6 @@ _COMPUTE_LESS: Final = (
     "cache skips what was read before."
 )
 _FEWEST_RANKS: Final = 2
-# Less than this the ranks of a balanced model differ by, too: slowest to average.
-_UNEQUAL: Final = 1.1
 
 
 def serving_work(inputs: Inputs) -> Finding | None:
@@ -137,18 +139,15 @@ def padding(inputs: Inputs) -> Finding | None:
 
 def uneven_experts(inputs: Inputs) -> Finding | None:
     """Experts of some ranks that take longer in a step than those of others, which then wait."""
-    of_rank = {rank: each for rank, each in of_ranks(inputs, _experts).items() if each is not None}
-    if len(of_rank) < _FEWEST_RANKS:
-        return None
-    table = pd.DataFrame(of_rank).dropna()
-    if table.empty:
+    table = expert_times(inputs) if is_serving(inputs) else pd.DataFrame()
+    if len(table.columns) < _FEWEST_RANKS or table.empty:
         return None
     mean, most = table.mean(axis=1), table.max(axis=1)
     cost = int((most - mean).sum())
-    ranks = sorted(of_rank)
+    ranks = [int(str(rank)) for rank in table]
     share = 100.0 * cost * len(ranks) / sum(inputs.judged_ns[rank] for rank in ranks)
     heaviest = int(table.columns[int(table.sum().to_numpy().argmax())])
-    if most.sum() < _UNEQUAL * mean.sum():
+    if most.sum() < MORE * mean.sum():
         return None
     return Finding(
         cost,
@@ -163,12 +162,11 @@ def uneven_experts(inputs: Inputs) -> Finding | None:
                 "rank_with_most_experts", (heaviest,), "ranks", ranks=tuple(ranks), shown=str(heaviest)
             ),
         ),
-        "Balance the experts among the ranks, with copies of those that are chosen most"
-        f"{option(inputs, 'experts')}.",
+        spread_experts(inputs, "Experts of some ranks"),
         "roles",
         Evidence(rank=heaviest),
         severity="note" if severity_of(share) else None,
-        explains=heaviest if table[heaviest].sum() >= _UNEQUAL * mean.sum() else None,
+        explains=heaviest if table[heaviest].sum() >= MORE * mean.sum() else None,
     )
 
 
@@ -280,7 +278,7 @@ def _work(inputs: Inputs, rank: int) -> _Work | None:
     places = np.flatnonzero(every["iteration"].isin(steps["iteration"][steps["phase"] == phase]))
     known = roles_of(rank_trace)
     mine = np.isin(known.step, places)
-    parts = np.array(_parts(rank_trace, known), object)[mine]
+    parts = _parts(rank_trace, known)[mine]
     time = pd.Series(rank_trace.dur[known.rows[mine]]).groupby(parts).sum()
     if not time.sum():
         return None
@@ -293,7 +291,7 @@ def _part_times(inputs: Inputs, rank: int) -> dict[str, int]:
     steps, known = steps_of(rank_trace), roles_of(rank_trace)
     judged = steps["iteration"].isin(in_scope(steps, inputs.scope)["iteration"]).to_numpy(np.bool_)
     mine = judged[known.step]
-    parts = np.array(_parts(rank_trace, known), object)[mine]
+    parts = _parts(rank_trace, known)[mine]
     times = pd.Series(rank_trace.dur[known.rows[mine]]).groupby(parts).sum()
     return {str(part): int(time) for part, time in times.items()}
 
@@ -338,27 +336,19 @@ def _replays(inputs: Inputs, rank: int) -> bool:
     return bool(roles_of(inputs.trace.rank(rank)).replayed.any())
 
 
-def _experts(inputs: Inputs, rank: int) -> pd.Series[int] | None:
-    """By judged step: what experts take, ns; None without experts, or for a rank that exchanges nothing."""
-    rank_trace = inputs.trace.rank(rank)
-    known, steps = roles_of(rank_trace), steps_of(rank_trace)
-    part = np.array(_parts(rank_trace, known), object)
-    if not {"experts", "communication"} <= set(part):
-        return None
-    mine = part == "experts"
-    time = np.zeros(len(steps), np.int64)
-    np.add.at(time, known.step[mine], rank_trace.dur[known.rows[mine]])
-    judged = steps["iteration"].isin(in_scope(steps, inputs.scope)["iteration"]).to_numpy(np.bool_)
-    return pd.Series(time[judged], index=steps["iteration"][judged])
-
-
-def _parts(rank_trace: RankTrace, known: Roles) -> list[str]:
-    """Of each row of `roles_of` the part of the model: by its role, or else its name."""
+def _parts(rank_trace: RankTrace, known: Roles) -> npt.NDArray[np.object_]:
+    """Of each row of `roles_of` the part of the model: by its place, its role, or else its name."""
     names = (rank_trace.names[code] for code in rank_trace.name[known.rows].tolist())
-    return [
-        _PARTS.get(role or part_of_kernel(name), _OTHERS)
-        for role, name in zip(known.role.tolist(), names, strict=True)
-    ]
+    parts = np.array(
+        [
+            _PARTS.get(role or part_of_kernel(name), _OTHERS)
+            for role, name in zip(known.role.tolist(), names, strict=True)
+        ],
+        object,
+    )
+    parts[expert_rows(rank_trace)[known.rows]] = "experts"
+    parts[rank_trace.event_class[known.rows] == EventClass.COMMUNICATION] = "communication"
+    return parts
 
 
 RULES = (

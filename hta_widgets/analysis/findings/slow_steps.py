@@ -11,6 +11,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.growing_steps import without_growth
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.serving_ranks import is_serving
 from hta_widgets.analysis.findings.unusual_steps import (
     beyond_usual,
     comes_every,
@@ -24,6 +25,7 @@ from hta_widgets.formatting import brief
 
 _FEW = 0.5
 """Of the steps of a rank: more are no exception."""
+_REGULAR = "the last pass of accumulated gradients, logging and evaluation do"
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:
@@ -66,10 +68,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
     advice = ""
     if every:
-        advice = (
-            f"They come every {every} steps, as the last pass of accumulated gradients, logging and "
-            "evaluation do: what is meant to happen is no loss. "
-        )
+        like = "logging and statistics do" if is_serving(inputs) else _REGULAR
+        advice = f"They come every {every} steps, as {like}: what is meant to happen is no loss. "
     elif first:
         advice = (
             f"{'They come' if count > 1 else 'It comes'} first: what runs only then, such as autotuning or "

@@ -12,6 +12,8 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_ranks, longer_by_replay
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, Rule, several_ranks
+from hta_widgets.analysis.findings.serving_ranks import is_serving
+from hta_widgets.analysis.findings.unequal_work import more_work
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
 
@@ -34,6 +36,10 @@ _SUGGESTIONS = {
     "entering": "Begin to record all ranks at the same step, after a barrier. If they do, look at what "
     "{ranks} did in the step before.",
 }
+_HOST_OF_SERVER = (
+    "Look at what the host of {ranks} does then: its part of the engine, launches, and other processes on "
+    "its cores. Bind each worker to cores of its own, near its device."
+)
 _BEFORE_ITS_WORK = "a replay of ranks begins with their first work"
 
 
@@ -56,11 +62,17 @@ def straggler(inputs: Inputs) -> Finding | None:
     )
     for more in (_when(few, late_ones), _through(late), _longer_in_words(inputs, late)):
         text += more
+    why = more_work(inputs, late_ones) if "computing" in late.longer.index[:1] else None
+    if why and why.of_requests:
+        text += why.text
+    elif replayed:
+        text += replayed.sentence(inputs)
+    advice = why.advice if why else _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks))
     return Finding(
         late.cost_ns,
         0.0 if late.began_late else late.share_pct,
-        text + (replayed.sentence(inputs) if replayed else ""),
-        inputs.is_it_always() + _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks)),
+        text,
+        inputs.is_it_always() + advice,
         "stragglers",
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
@@ -151,7 +163,8 @@ def _through(late: LateRanks) -> Text:
 
 
 def _suggestion(inputs: Inputs, late: LateRanks) -> str:
-    return _SUGGESTIONS[longer_by_replay(inputs) if late.longer.empty else str(late.longer.index[0])]
+    longer = longer_by_replay(inputs) if late.longer.empty else str(late.longer.index[0])
+    return _HOST_OF_SERVER if longer == "idle" and is_serving(inputs) else _SUGGESTIONS[longer]
 
 
 def _few_steps(inputs: Inputs, late: LateRanks) -> list[int]:

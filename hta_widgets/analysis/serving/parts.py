@@ -38,6 +38,7 @@ _WORDS: Final = tuple(
             "experts",
             (r"moe", r"expert", r"matmul_ogs", r"bitmatrix", r"combined_routing", r"finalize_matmul",
              r"topk_?(?:forward|gating|softmax|sigmoid)", r"group(?:ed)?_?(?:\w+_)?gemm",
+             r"GroupProblemShape", r"\bGemmType\)[12]",  # products of groups of CUTLASS and of DeepGEMM
              r"group(?:ed)?_topk", r"^bmm_\w*_dynB", r"_ep_(?:scatter|gather)"),
         ),
         ("norm", (r"(?:rms|layer|group|qk)_?norm", r"norm_quant", r"mean_mul_(?:pow|rsqrt)", r"_rsqrt")),

@@ -30,7 +30,8 @@ from tests.claims.registry import Stated, check, close
 
 NOISE_NS = 10_000
 TO_ONE = re.compile(
-    r"broadcast|(?<!all_)(?<!all)reduce(?!_?scatter)|(?<!all_)(?<!all)gather|scatter", re.IGNORECASE
+    r"broadcast|(?<!all_)(?<!all)reduce(?!_?scatter)|(?<!all_)(?<!all)gather|(?<!reduce_)(?<!reduce)scatter",
+    re.IGNORECASE,
 )
 
 

@@ -29,6 +29,7 @@ _ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))
 _SLEEPS = re.compile(
     "_process_input_queue|self_check_during_idle|maybe_sleep|on_idle|fetch_new_requests|get_from_request_queue"
 )
+MARKS = ("user_annotation", "python_function")
 _DIFFUSION = re.compile(r"denoising_step_\d+|execute_diffusion_\d+")
 
 
@@ -44,13 +45,17 @@ class Step(NamedTuple):
 
 
 def labelled(name: str) -> tuple[str, int, int] | None:
-    """Phase, requests and tokens that an annotation states."""
+    """Phase, requests and tokens that an annotation states; none in a batch that serves nobody."""
+    if name.endswith("): execute_dummy_batch"):
+        return "idle", 0, 0
     if found := _VLLM.match(name):
         _, prompts, read, decodes, made = (int(part or 0) for part in found.groups())
         phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
         return phase, prompts + decodes, read + made
     if found := _SGLANG.match(name):
         phase = _SGLANG_WORDS.get(found[1], found[1].lower())
+        if phase == "idle":
+            return "idle", 0, 0
         values = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", found[2])}
         tokens = values.get("c_sq", 0) + values.get("g_sq", 0) or values.get("toks") or values["bs"]
         return phase, values["bs"], tokens
@@ -66,7 +71,7 @@ def labelled(name: str) -> tuple[str, int, int] | None:
 @memoize_per_rank()
 def steps(rank: PlainRank) -> list[Step]:
     """The steps in order; of an annotation in an annotation the inner one, of several the outer one."""
-    marks = [each for each in rank.events if each.category == "user_annotation" and labelled(each.name)]
+    marks = [each for each in rank.events if each.category in MARKS and labelled(each.name)]
     marks = marks or scoped(rank)
     found = []
     for mark in marks:  # by start, the longer first
@@ -570,8 +575,11 @@ def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
 
 _NAMED = (
     ("LoRA", r"lora_|[bs]gmv"),
-    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl"),
-    ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm"),
+    (
+        "communication",
+        r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl|::(dispatch|combine)",
+    ),
+    ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm|GroupProblem"),
     (
         "others",
         r"norm|rope|rotary|_and_cache|store_kvcache|act_and_mul|Mem(cpy|set)|elementwise|gather|triton_",
@@ -612,8 +620,42 @@ def serving_part(job: Job, stated: Stated) -> str:
     rank = the_rank(job, stated)
     mine = [step for step in steps(rank) if step.phase == stated.about["phase"]]
     work = [each for step in mine for each in work_of(rank, step)]
-    part = sum(each.dur for each in work if part_of(each) == stated.about["part"])
+    mine = among_experts(rank)
+    part = sum(
+        each.dur
+        for each in work
+        if ("experts" if each.number in mine else part_of(each)) == stated.about["part"]
+    )
     return close(stated, 100.0 * part / sum(each.dur for each in work), 0.02, 0.1)
+
+
+@memoize_per_rank()
+def among_experts(rank: PlainRank) -> set[int]:
+    """Numbers of the kernels of experts: named so, or after tokens were sent and before they come back.
+
+    Tokens are sent by a dispatch; on a server by an all-gather, or by the first of two all-to-alls. Where
+    attention runs meanwhile, something else was sent.
+    """
+    server, inside, attention = bool(steps(rank)), set(), False
+    work = sorted((each for each in rank.work if each.category == "kernel"), key=lambda each: each.start)
+    names = " ".join({each.name for each in work if each.kind == "communicating"})
+    words = ("dispatch", "combine") if "dispatch" in names else ("AllGather", "ReduceScatter")
+    one_word = server and "dispatch" not in names and "ReduceScatter" not in names
+    sent, since = False, []
+    for each in work:
+        if each.kind == "communicating":
+            back = sent if one_word and "SendRecv" in each.name else words[1] in each.name
+            there = (one_word and "SendRecv" in each.name and not sent) or words[0] in each.name
+            if back and sent:
+                attention |= any(part_of(one) == "attention" for one in since)
+                inside |= {one.number for one in since}
+            if back or there:
+                sent, since = there and not back, []
+        elif sent:
+            since.append(each)
+    known = "dispatch" in names or (server and any(part_of(each) == "attention" for each in work))
+    between = inside if known and not attention else set()
+    return between | {each.number for each in work if part_of(each) == "experts"}
 
 
 def padded(rank: PlainRank) -> dict[str, tuple[int, int]]:
@@ -646,48 +688,3 @@ def padding(rank: PlainRank, about: dict[str, Any]) -> int:
         (step.end - step.start) * (sizes[step.requests] - step.requests) // sizes[step.requests]
         for step in mine
     )
-
-
-def of_experts(job: Job, stated: Stated) -> list[tuple[int, ...]]:
-    """What experts take in each step, on each rank."""
-    by_rank = [
-        [
-            sum(each.dur for each in work_of(rank, step) if part_of(each) == "experts")
-            for step in judged_steps(rank)
-        ]
-        for rank in job.of(stated.ranks)
-    ]
-    return list(zip(*by_rank, strict=True))
-
-
-@check("experts_longest")
-def experts_longest(job: Job, stated: Stated) -> str:
-    """On the slowest rank of each step."""
-    found = [max(each) for each in of_experts(job, stated)]
-    return close(stated, sum(found) / len(found), 0.01, 1_000.0)
-
-
-@check("experts_mean")
-def experts_mean(job: Job, stated: Stated) -> str:
-    """On average."""
-    found = [sum(each) / len(each) for each in of_experts(job, stated)]
-    return close(stated, sum(found) / len(found), 0.01, 1_000.0)
-
-
-@check("rank_with_most_experts")
-def rank_with_most_experts(job: Job, stated: Stated) -> str:
-    """Its experts take most."""
-    sums = [sum(each) for each in zip(*of_experts(job, stated), strict=True)]
-    most = job.of(stated.ranks)[sums.index(max(sums))]
-    return "" if stated.value == (most.number,) else f"it is rank {most.number}"
-
-
-@check("uneven_experts")
-def uneven_experts(job: Job, stated: Stated) -> str:
-    """By how much the slowest rank takes longer than the average."""
-    found = of_experts(job, stated)
-    lost = sum(max(each) - sum(each) / len(each) for each in found)
-    ranks = job.of(stated.ranks)
-    if stated.unit == "%":
-        return close(stated, 100.0 * lost * len(ranks) / sum(rank.judged_ns for rank in ranks))
-    return close(stated, lost / len(found) if stated.unit == "ns/step" else lost, 0.01, 1_000.0)

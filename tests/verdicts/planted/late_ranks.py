@@ -259,9 +259,9 @@ CASES |= {
         ("slower", "clocks"),
     ),
     "one_kernel_name_is_slow": Case(
-        lambda: Play(data_parallel(one(4, 2, Pace(4.0, "moe_grouped")))),
+        lambda: Play(data_parallel(one(4, 2, Pace(8.0, "fused_dropout")))),
         {"straggler": 2, "slow_kernels": 2},
-        {"slow_kernels": ("may be the data that these few get to see", "moe_grouped")},
+        {"slow_kernels": ("may be the data that these few get to see", "fused_dropout")},
     ),
     "two_ranks_with_a_slow_link": Case(
         lambda: Play(slow_link()),

@@ -173,3 +173,26 @@ def test_other_threads(tmp_path: Path, body: Body, is_told: bool) -> None:
     if is_told:
         assert rows["host_elsewhere"]["cost_ns"] == 6 * 3 * MS
         assert "They are longest in aten::mm." in str(rows["host_elsewhere"]["text"])
+
+
+@pytest.mark.parametrize("ahead_ms", [30, 0])
+def test_an_optimizer_costs_no_more_than_the_device_has_of_it(tmp_path: Path, ahead_ms: int) -> None:
+    """The host is ahead while it launches it piece by piece: what it takes beside other work is no loss."""
+    program = Program()
+    for number in range(6):
+        with program.step(number):
+            program.launch(max(ahead_ms, 1) * MS, "gemm")
+            with program.inside("user_annotation", "Optimizer.step#AdamW.step"):
+                for _ in range(400):
+                    program.silence(20 * US)
+                    program.launch(5 * US, "vectorized_elementwise_kernel")
+            program.synchronise()
+    trace = program.open(tmp_path)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    row = frame.set_index("topic").loc["optimizer_not_fused"]
+    host_ms = 400 * 22 / 1000
+    step_ms = ahead_ms + 400 * 6 / 1000 if ahead_ms else host_ms
+    lost_ms = 400 * 5 / 1000 if ahead_ms else host_ms
+    assert row["share_pct"] == pytest.approx(100 * lost_ms / step_ms, rel=0.05)
+    assert ("with the work that is launched so" in row["text"]) is bool(ahead_ms)

@@ -131,6 +131,44 @@ def test_the_host_of_one_of_two_ranks_is_late(tmp_path: Path) -> None:
     assert "schedule then." in row["text"]
 
 
+def test_a_late_host_for_which_the_other_rank_waits_is_one_loss(tmp_path: Path) -> None:
+    """Both share each layer: the device of rank 0 waits in the exchange."""
+    servers = [Server(schedule_ns=0, read_ns=0) for _ in range(2)]
+    for _ in range(10):
+        begin = max(server.program.now for server in servers)
+        for server, late in zip(servers, (0, 3 * MS), strict=True):
+            server.program.now = begin
+            if late:
+                server._frame("vllm/v1/worker/gpu_model_runner.py(9): _prepare_inputs", late)
+            server.tail = (("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", MS // 5 + 3 * MS - late),)
+            server.serve(DECODE)
+    trace = job(tmp_path, *(server.events for server in servers))
+    rows = rows_of(trace)
+    row = rows["straggler"]
+    assert row["rank"] == 1
+    assert "cores of its own" in row["suggestion"]
+    assert rows["bubble_between_steps"]["part_of"] == "straggler"
+    assert "_prepare_inputs then." in rows["bubble_between_steps"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("place", "moves"),
+    [
+        ("vllm/distributed/kv_transfer/kv_connector/v1/nixl_connector.py(1010): wait_for_save", True),
+        ("sglang/srt/disaggregation/decode.py(500): pop_transferred", True),
+        ("vllm/v1/core/kv_cache_manager.py(200): allocate_slots", False),
+    ],
+)
+def test_a_host_that_waits_for_keys_and_values(tmp_path: Path, place: str, moves: bool) -> None:
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0)
+    for _ in range(10):
+        server._frame(place, 3 * MS)
+        server.serve(DECODE)
+    advice = rows_of(server.open(tmp_path))["bubble_between_steps"]["suggestion"]
+    assert advice.startswith("Keys and values move then.") is moves
+    assert ("--async-scheduling" in advice) is not moves
+
+
 def comes_and_goes(asleep: bool, stays: int = 0) -> Server:
     """Requests come one at a time, 30 ms after the one before has ended; some others may stay."""
     server = Server(engine="vllm", schedule_ns=MS // 10, read_ns=MS // 10)

@@ -93,7 +93,9 @@ def pipeline(folder: Path, turns: tuple[int, ...], both: bool = False) -> Trace:
 
 @pytest.mark.parametrize("turns", [(1, 2), (1, 1, 2, 2), (1, 2, 3)])
 def test_stages_that_work_in_turn(tmp_path: Path, turns: tuple[int, ...]) -> None:
-    row = rows_of(pipeline(tmp_path, turns))["one_batch_in_flight"]
+    rows = rows_of(pipeline(tmp_path, turns))
+    row = rows["one_batch_in_flight"]
+    assert rows["bubble_between_steps"]["part_of"] == "one_batch_in_flight"
     stages = max(turns)
     assert f"Only one batch is on its way through {stages} stages." in row["text"]
     assert row["share_pct"] == pytest.approx(100 * (stages - 1) * 4 / (stages * 5), rel=0.1)
