@@ -10,8 +10,7 @@ import { HEADER_HEIGHT } from "../../src/timeline/layout";
 import { type Listeners, Timeline } from "../../src/timeline/timeline";
 import type { Outline, Slice } from "../../src/timeline/types";
 import { Waits } from "../../src/timeline/waits";
-import "../support";
-import { Pixels, pen } from "./pen";
+import { standIns } from "./canvas";
 import { outline, slices } from "./two_ranks";
 
 const WIDTH = 620;
@@ -21,32 +20,15 @@ const GUTTER = 172;
 let over = new AbortController();
 let frames: FrameRequestCallback[] = [];
 
+standIns();
+
 beforeEach(() => {
   over = new AbortController();
   frames = [];
-  const context = pen((name: string, ...given: unknown[]) =>
-    name === "measureText" ? { width: 6 * String(given[0]).length } : undefined,
-  );
-  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
-  vi.stubGlobal("ImageData", Pixels);
-  vi.stubGlobal(
-    "Path2D",
-    class {
-      rect() {}
-      moveTo() {}
-      lineTo() {}
-    },
-  );
   vi.stubGlobal("requestAnimationFrame", (draw: FrameRequestCallback) => frames.push(draw));
-  HTMLElement.prototype.setPointerCapture = () => {};
 });
 
-afterEach(() => {
-  over.abort();
-  document.body.replaceChildren();
-  vi.restoreAllMocks();
-  vi.unstubAllGlobals();
-});
+afterEach(() => over.abort());
 
 /** A timeline of two ranks, with the first slice of rank 0's thread as what launched the tenth kernel. */
 function shown(changed: Partial<Outline> = {}, height = 400) {
