@@ -10,6 +10,10 @@ class Lines {
   lineTo() {}
 }
 
+// as pixels do, what is drawn may come after the test
+globalThis.ImageData ??= Pixels as never;
+globalThis.Path2D ??= Lines as never;
+
 /** In each test of the file that calls this. */
 export function standIns(): void {
   beforeEach(() => {
@@ -17,8 +21,6 @@ export function standIns(): void {
       name === "measureText" ? { width: 6 * String(given[0]).length } : undefined,
     );
     vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
-    vi.stubGlobal("ImageData", Pixels);
-    vi.stubGlobal("Path2D", Lines);
     HTMLElement.prototype.setPointerCapture = () => {};
   });
   afterEach(() => {

@@ -1,12 +1,17 @@
 // The view of a timeline: it loads what the kernel arranged, and ties it to the traits both ways.
 
-import { beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { FrozenHost, FrozenModel } from "../../src/host";
 import { BUILT, MOVED } from "../../src/timeline/linking";
 import type { Timeline } from "../../src/timeline/timeline";
 import { drawn, mount, views } from "../support";
 import { standIns } from "./canvas";
 import { outline, slices } from "./two_ranks";
+
+const open: AbortController[] = [];
+afterEach(() => {
+  for (const view of open.splice(0)) view.abort();
+});
 
 standIns();
 
@@ -119,6 +124,7 @@ async function shown(state: Record<string, unknown> = {}, more: object = {}) {
   model.outline = { ...outline, ...more };
   const el = document.body.appendChild(document.createElement("div"));
   const over = new AbortController();
+  open.push(over);
   let timeline: Timeline | undefined;
   const moves = vi.fn();
   el.addEventListener(BUILT, (event) => {
