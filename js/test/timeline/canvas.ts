@@ -21,6 +21,7 @@ export function standIns(): void {
       name === "measureText" ? { width: 6 * String(given[0]).length } : undefined,
     );
     vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(context as never);
+    vi.stubGlobal("devicePixelRatio", 1);
     HTMLElement.prototype.setPointerCapture = () => {};
   });
   afterEach(() => {
