@@ -85,7 +85,7 @@ pins: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 lint-frontend: built
 	$(BIN)/python hatch_build.py run lint
