@@ -29,10 +29,11 @@ into = $(if $(UV),$(UV) pip install --quiet --refresh-package hta_widgets --pyth
 PORT ?= 8888
 # Of browsers with their JupyterLab, which are several processes each, no more than two.
 BROWSERS ?= 2
+WORKERS ?= logical
 # A file of tests at a time on each core. A worker that ends in mid-test stays away: with another in its place
 # pytest-xdist waits for ever for the rest of that file (3.8).
 BY_FILE := --dist loadfile --max-worker-restart 0
-SIDE_BY_SIDE := -n logical --maxprocesses 4 $(BY_FILE)
+SIDE_BY_SIDE := -n $(WORKERS) --maxprocesses 4 $(BY_FILE)
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -54,9 +55,10 @@ fast: .venv/.test
 # CI runs its parts on machines of their own, or side by side.
 test: lint frontend unit browser-tests
 
-# In order of the files' names: by their size, a long file of few tests would come last and alone.
+# In order of the files' names: by their size, a long file of few tests would come last and alone. Tests of browsers,
+# which run beside in CI and have time-outs, come first.
 unit: built .hta/.installed .venv/ipykernel6
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+	nice -n 5 $(BIN)/python -m pytest $(SIDE_BY_SIDE) --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
 
 # A browser on two busy cores is late at times, and a change should not be refused for that: in CI what fails is asked
 # once more, and the first failure is printed whole. It is a race, in a test or in the product: mend it.
@@ -86,7 +88,7 @@ pins: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 lint-frontend: built
 	$(BIN)/python hatch_build.py run lint

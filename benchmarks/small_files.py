@@ -37,6 +37,8 @@ def measure(setup: Setup) -> list[Figure]:
     explorer = [run(interpreter(), EXPLORER).cpu for _ in range(setup.rounds)]
     figures.append(Figure(f"`{EXPLORER}`, CPU s", explorer, goal=0.5))
     for megabytes, (goal, floor) in MEGABYTES.items():
+        if setup.small and megabytes == max(MEGABYTES):  # large files are measured, too
+            continue
         path = setup.recording(megabytes)
         ours: list[Cost] = []
         door: list[Cost] = []
