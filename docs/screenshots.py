@@ -72,13 +72,12 @@ def main() -> None:
         for example in dict.fromkeys([EXAMPLE, *map(example_of, kinds)]):
             lab.open_code(CODE.format(path=str(example_path(example))))
             page.wait_for_selector(TIMELINE)
+            if example == EXAMPLE:
+                _take_first_screen(lab, camera)
             for theme in THEMES:
                 _light(lab, theme)
                 if example == EXAMPLE:
                     camera.resize(WIDE)
-                    _open(lab, ["temporal_breakdown", "comm_comp_overlap"])
-                    camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
-                    camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
                     _take_what_if(lab, camera, theme)
                 camera.resize(NARROW)
                 for kind in kinds:
@@ -88,6 +87,16 @@ def main() -> None:
             _light(lab, "light")
         _take_comparisons(lab, camera)
     shown.write()
+
+
+def _take_first_screen(lab: Lab, camera: Camera) -> None:
+    """In both themes before anything else is done: the bar keeps panels, and a replay what is visible."""
+    camera.resize(WIDE)
+    for theme in THEMES:
+        _light(lab, theme)
+        _open(lab, ["temporal_breakdown", "comm_comp_overlap"])
+        camera.take(lab.page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
+        camera.take(lab.page.locator("[data-area=timeline]").first, _panel("timeline", theme))
 
 
 def _take_what_if(lab: Lab, camera: Camera, theme: str) -> None:

@@ -245,7 +245,7 @@ class DiffViewer(Pictured, LoadingPart):
     def _tell_headline(self, change: Any) -> None:
         """The sentence of the waterfall up to the run that steps are compared with: its parts follow."""
         panel = change["owner"]
-        before, than, after = panel.sentence.partition(f" than of {next(iter(self.selections))}")
+        before, than, after = panel.sentence.partition(f" than one of {next(iter(self.selections))}")
         known = panel.status in ("idle", "busy")
         self.headline = f"{before}{than}{after.partition(':')[0]}".removesuffix(".") if known else ""
 

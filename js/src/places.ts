@@ -25,18 +25,18 @@ const KEYWORDS: Partial<Record<string, string>> = {
   overview: "findings slow why bottleneck summary advice recommendations",
   step_parts: "slow step iteration compare two steps difference why waterfall",
   step_times: "slow steps iterations outliers duration",
-  gpu_utilization: "gpu util utilisation busy usage load nvidia-smi over time",
+  gpu_utilization: "utilisation busy usage load nvidia-smi over time",
   temporal_breakdown: "gpu util utilization utilisation busy idle time breakdown",
-  comm_comp_overlap: "hidden communication nccl overlap",
+  comm_comp_overlap: "hidden communication nccl",
   utilization: "gpu util utilization utilisation mfu flops tensor core efficiency",
   idle_breakdown: "gpu util utilization idle why waiting bubbles",
-  idle_gaps: "gaps bubbles idle longest",
+  idle_gaps: "bubbles longest",
   kernel_breakdown: "longest kernel slowest top kernels time",
   kernel_durations: "longest kernel slowest durations average",
   operators: "slow operators flops bytes longest op",
   stragglers: "slow rank late straggler",
   rank_waits: "slow rank late straggler waiting",
-  launch_stats: "launch latency cuda overhead slow cpu",
+  launch_stats: "latency cuda overhead slow cpu",
   memory_timeline: "memory oom leak peak allocated",
   memory_peak: "memory oom peak allocated",
   module_stacks: "nn.Module layers treemap tree map",
@@ -57,8 +57,9 @@ export function choicesOf(places: Places): Choices {
       detail: lacking[kind] ?? title,
       run: () => places.open(kind),
     });
-    // "Job" leads to the panel of that name before those that only speak of jobs
-    const named = ({ label }: Entry) => Number(label.toLowerCase() === text.trim().toLowerCase());
+    // "Job" leads to the panel of that name before those that only speak of jobs, "gpu util" to the one that begins so
+    const named = ({ label }: Entry) =>
+      Number(!!text && label.toLowerCase().startsWith(text.toLowerCase())) / label.length;
     return entries
       .filter(({ kind, label, title, group }) => mentions(text, label, title, group, KEYWORDS[kind]))
       .sort((one, other) => named(other) - named(one))

@@ -240,7 +240,7 @@ def test_what_a_sentence_names_adds_up_to_the_whole(changes):
 def test_a_sentence_names_what_shrank_and_what_grew():
     changes = dict.fromkeys(PARTS, 0) | {"data_stall": -56, "compute": 10}
     assert waterfall_of.sentence(frame_of(changes.values())) == (
-        "A step of B is 46.0 ms shorter than of A: 56.0 ms less waiting for the data loader, "
+        "A step of B is 46.0 ms shorter than one of A: 56.0 ms less waiting for the data loader, "
         "10.0 ms more compute."
     )
 
@@ -259,4 +259,4 @@ def test_a_sentence_says_which_of_its_parts_are_doubtful():
         )
     for verdict, words in (("noise unknown", "one step: noise unknown"), ("inconclusive", "inconclusive")):
         text = waterfall_of.sentence(frame_of([5, *[0] * (len(PARTS) - 1)], verdict))
-        assert text == f"A step of B is 5.00 ms longer than of A ({words}): 5.00 ms more compute."
+        assert text == f"A step of B is 5.00 ms longer than one of A ({words}): 5.00 ms more compute."

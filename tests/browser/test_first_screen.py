@@ -1,5 +1,6 @@
 """The explorer's first screen: what comes first, the launcher, the wheel, the whole window."""
 
+import re
 from ast import literal_eval
 from functools import partial
 
@@ -7,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import TIMELINE, Lab, eventually, open_panel
+from tests.browser.test_story import around
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +30,20 @@ def test_the_story_comes_first(day: Lab, root: Locator) -> None:
         expect(root.locator(".hta-checks")).to_be_in_viewport(ratio=1)
         eventually(partial(in_order, root, lowest))
     day.shot("first-screen")
+
+
+def test_what_a_finding_shows_is_in_sight(day: Lab, root: Locator) -> None:
+    lanes = root.locator(TIMELINE)
+    for width, height in ((1024, 700), (1440, 900)):
+        day.page.set_viewport_size({"width": width, "height": height})
+        day.page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)")
+        root.locator("button.hta-seg").nth(1).click()
+        expect(lanes).to_have_attribute("data-place", re.compile(r"\d+ \d+"))
+        expect(lanes).to_be_in_viewport(ratio=0.95)
+        start, end = map(int, (lanes.get_attribute("data-place") or "").split())
+        eventually(partial(around, lanes, start, end, filled=True))
+        day.page.keyboard.press("Escape")
+        day.expect_kernel("told.shown", -1)
 
 
 def test_what_python_changes_needs_no_words(day: Lab, root: Locator) -> None:
@@ -73,6 +89,8 @@ def test_the_launcher_goes_anywhere(day: Lab, root: Locator) -> None:
         root.locator(".hta-launch").click()
         root.get_by_role("combobox", name="Panel, event name").fill(text)
         expect(root.get_by_role("option").filter(has_text=label).first).to_be_visible()
+        if label.lower().startswith(text):
+            expect(root.get_by_role("listbox").get_by_role("option").first).to_contain_text(label)
         day.page.keyboard.press("Escape")
     root.locator(".hta-panel-bar button").first.focus()
     day.page.keyboard.press("Control+k")

@@ -53,7 +53,7 @@ def test_the_headline_is_the_change_of_a_step(viewer: DiffViewer, until: Until) 
     until(lambda: at_rest(viewer) and bool(viewer.headline))
     waterfall = panel_of(viewer, "step_waterfall")
     assert waterfall.sentence.startswith(f"{viewer.headline}: ")
-    assert viewer.headline.endswith(f"than of {next(iter(viewer.selections))}")
+    assert viewer.headline.endswith(f"than one of {next(iter(viewer.selections))}")
     assert viewer.headline in viewer.snapshot().to_svg()
     waterfall.status = "error"
     assert viewer.headline == ""

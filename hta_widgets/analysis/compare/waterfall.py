@@ -122,10 +122,10 @@ def sentence(frame: pd.DataFrame) -> str:
     where = ""
     if "rank" in frame:
         own, where = own[own["rank"] == top["rank"]], f" on rank {top['rank']}"
-    longer = "longer" if top["change_ns"] > 0 else "shorter"
+    longer = "longer than one of" if top["change_ns"] > 0 else "shorter than one of"
     doubt = "" if verdict == SIGNIFICANT else f" ({_DOUBTS[verdict]})"
     return (
-        f"A step of {top['run']}{where} is {duration(abs(top['change_ns']))} {longer} than of {base}{doubt}: "
+        f"A step of {top['run']}{where} is {duration(abs(top['change_ns']))} {longer} {base}{doubt}: "
         f"{_made_of(own, top)}."
     )
 
