@@ -25,6 +25,7 @@ from tests.verdicts.planted import (
     test_leading_cause,
     test_lost_device_events,
     test_modes,
+    test_offload,
     test_one_rank,
     test_pauses,
     test_pipelines,
@@ -133,6 +134,7 @@ MADE: dict[str, Build] = {
     "recompiling": lambda folder: test_late_hosts.compiling_in(4, 7).open(folder),
     "blocking_launches": lambda folder: test_late_hosts.blocking().open(folder),
     "unmarked_host": lambda folder: test_pauses.steps(test_pauses.silent(1500 * US)).open(folder),
+    "optimizer_on_host": lambda folder: test_offload.updating(test_offload.RANGE).open(folder),
     "kv_transfer": lambda folder: test_serving.transferring(
         "multi_layer_kv_transfer_kernel", "cache.py(3): save"
     ).open(folder),

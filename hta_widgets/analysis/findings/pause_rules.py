@@ -11,6 +11,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
 from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.offload_rule import waits_for_update
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION, LEAST_NS
@@ -85,6 +86,8 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
     if found is None:
         return None
     rank, idle, paused = found
+    if 2 * (idle & inputs.of(rank, waits_for_update)).length >= idle.length:  # which has a finding of its own
+        return None
     share, lost = _lost(inputs, rank, idle, (paused.recurring_end,), LEAST_NS, False)
     places = _named_places(inputs, rank, idle)
     look = (

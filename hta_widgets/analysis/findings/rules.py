@@ -34,6 +34,7 @@ from hta_widgets.analysis.findings import (
     memory_rules,
     message_rules,
     mode_rules,
+    offload_rule,
     pause_rules,
     pipeline_rules,
     precision_rules,
@@ -63,6 +64,7 @@ from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 RULES: Final[tuple[Rule, ...]] = (
     *idle_rules.RULES,
     *pause_rules.RULES,
+    offload_rule.RULE,
     *serving_host.RULES,
     serving_pipeline.RULE,
     *late_host_rules.RULES,

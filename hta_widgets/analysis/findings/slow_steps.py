@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
@@ -25,6 +26,10 @@ from hta_widgets.formatting import brief
 
 _FEW = 0.5
 """Of the steps of a rank: more are no exception."""
+_EVALUATION = (
+    "Evaluation is meant to happen. It takes less time if it comes less often, on fewer batches, or on "
+    "larger ones: under torch.inference_mode() no activations are kept."
+)
 _REGULAR = "the last pass of accumulated gradients, logging and evaluation do"
 
 
@@ -67,7 +72,10 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     first = slow == numbers[:count]
     beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
     advice = ""
-    if every:
+    evaluates = inputs.of(int(worst["rank"]), _evaluates, tuple(slow))
+    if evaluates:
+        advice = _EVALUATION
+    elif every:
         like = "logging and statistics do" if is_serving(inputs) else _REGULAR
         advice = f"They come every {every} steps, as {like}: what is meant to happen is no loss. "
     elif first:
@@ -82,10 +90,11 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     region = region_beyond(inputs, rank, step)
     notes = [f"mostly {brief(region)}"] * bool(region) + [f"every {every} steps"] * bool(every)
     notes += [f"the first {count}" if count > 1 else "the first"] * (first and not every)
+    notes = ["evaluation", *notes] if evaluates else notes
     where = Claim("region_beyond_usual", region, "name", ranks=one, about={"iteration": step})
     text = say(
         "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
-        "{rank}; {usual} is usual.{beyond}{where}",
+        "{rank}; {usual} is usual.{beyond}{where}{evaluates}",
         count=Claim("slow_steps", count, "count"),
         all=Claim("steps", number, "count"),
         take="takes" if count == 1 else "take",
@@ -97,12 +106,21 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         usual=Claim("usual_step_time", int(worst["usual_ns"]), "ns", ranks=one, about={"iteration": step}),
         beyond=beyond.text,
         where=say(" Most of that lies in {region}.", region=where) if region else "",
+        evaluates=say(
+            " {steps} {have} no backward pass, the others have one: evaluation.",
+            steps=Claim("without_backward", tuple(slow), "steps", "", one, {}, "They" if count > 1 else "It"),
+            have="have" if count > 1 else "has",
+        )
+        if evaluates
+        else "",
     )
     return Finding(
         lost // ranks,
         share,
         text,
-        advice + (f"Look at {brief(region)} in these steps." if region else beyond.advice),
+        advice
+        if evaluates
+        else advice + (f"Look at {brief(region)} in these steps." if region else beyond.advice),
         "temporal_breakdown",
         Evidence(
             rank if ranks == 1 else None,
@@ -115,6 +133,15 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         lost=inputs.when(concerned, lambda each: longer_in(inputs, each, slow)),
         explains=rank if ranks == 1 and len(inputs.trace.ranks) > 1 else None,
     )
+
+
+def _evaluates(inputs: Inputs, rank: int, slow: tuple[int, ...]) -> bool:
+    """Whether these of the judged steps have no backward pass, and all others have one."""
+    rank_trace = inputs.trace.rank(rank)
+    trained = np.unique(rank_trace.iteration[phases(rank_trace).of == PHASES.index("backward")])
+    rows = inputs.judged_rows
+    steps = set(rows.loc[rows["rank"] == rank, "iteration"])
+    return steps - set(trained.tolist()) == set(slow) & steps
 
 
 def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:

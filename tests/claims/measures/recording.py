@@ -14,7 +14,7 @@ from typing import Any
 from hta_widgets.kernel_names import short_kernel_name
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.copies import slope
-from tests.claims.measures.host import is_operator, main_thread, parts
+from tests.claims.measures.host import STEP, is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
 from tests.claims.measures.kernels import stated_by
 from tests.claims.measures.serving import labelled
@@ -427,6 +427,19 @@ def usual_step_time(job: Job, stated: Stated) -> str:
     times = sorted(alike(job)[stated.ranks[0], stated.about["iteration"]])
     low, high = times[len(times) // 4], times[-1 - len(times) // 4]
     return "" if low <= float(stated.value) <= high else f"most take {low} to {high} ns"
+
+
+@check("without_backward")
+def without_backward(job: Job, stated: Stated) -> str:
+    """In these of the judged steps no node of autograd begins, in each of the others one does."""
+    rank = the_rank(job, stated)
+    nodes = [each for each in rank.events if each.name.startswith("autograd::engine::evaluate_function")]
+    alone = set(rank.judged_steps)
+    for each in rank.events:
+        match = STEP.match(each.name)
+        if match and any(each.start <= node.start < each.end for node in nodes):
+            alone.discard(int(match[1]))
+    return "" if alone == set(stated.value) else f"steps {sorted(alone)} have none"
 
 
 @check("slow_steps")
