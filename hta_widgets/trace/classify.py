@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.demangling import demangled
+from hta_widgets.trace.ordering import distinct
 
 
 class EventClass(IntEnum):
@@ -285,29 +286,16 @@ def classify_events(
     ``rules`` come before the built-in ones, as in `classify`.
     """
     pairs = category.astype(np.int64) * max(len(names), 1) + name
-    distinct, inverse = _distinct(pairs, len(categories) * max(len(names), 1))
+    found_pairs, inverse = distinct(pairs)
     rules = registered() if rules is None else tuple(rules)
     found = [
         classify(categories[pair // len(names)], names[pair % len(names)], rules)
-        for pair in distinct.tolist()
+        for pair in found_pairs.tolist()
     ]
     classes = np.array([event_class for event_class, _ in found], np.uint8)
     guessed = np.array([not decided for _, decided in found], np.bool_)
     device = np.array([category_of(text).device for text in categories], np.bool_)
     return classes[inverse], device[category], guessed[inverse]
-
-
-def _distinct(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """`np.unique` with inverse, by counting instead of sorting where the code space is small."""
-    if size > 20_000_000:
-        distinct, inverse = np.unique(codes, return_inverse=True)
-        return distinct, inverse
-    seen = np.zeros(size, np.bool_)
-    seen[codes] = True
-    distinct = np.flatnonzero(seen)
-    position = np.zeros(size, np.int32)
-    position[distinct] = np.arange(len(distinct), dtype=np.int32)
-    return distinct, position[codes].astype(np.int64)
 
 
 def own_name(name: str) -> str:

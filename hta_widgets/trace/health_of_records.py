@@ -247,11 +247,13 @@ def _memory_events(rank_trace: RankTrace) -> list[Finding]:
 
 def _out_of_memory(rank_trace: RankTrace, refused: npt.NDArray[np.int32]) -> Finding:
     """What the first of the refused requests asked for, and what was held, where the file says so."""
-    table, first = rank_trace.table, int(refused[0])
-    requested, held = (int(table.ints(name)[first]) for name in ("alloc_bytes", "total_allocated_bytes"))
+    table, first = rank_trace.table, refused[:1]
+    requested, held, start = (
+        int(table.ints_of(name, first)[0]) for name in ("alloc_bytes", "total_allocated_bytes", "start_ns")
+    )
     detail = "requests that the allocator refused: an allocation"
     detail += f" of {byte_size(requested)}" if requested > 0 else ""
-    detail += f" at {duration(int(table.ints('start_ns')[first]) - rank_trace.offset_ns)}"
+    detail += f" at {duration(start - rank_trace.offset_ns)}"
     detail += f". {byte_size(held)} were allocated then" if held >= 0 else ""
     remedy = "see the memory timeline for what held the rest"
     return Finding(rank_trace.rank, "warning", "out_of_memory", len(refused), detail, remedy)

@@ -76,8 +76,10 @@ def longest_at(start: Int64, dur: Int64) -> int:
 
 def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct values, sorted: ``np.unique(values)``."""
-    found: npt.NDArray[Any] = np.unique(values) if values.size < _FEW else np.sort(pd.unique(values.ravel()))
-    return found
+    if values.size < _FEW:
+        return np.unique(values)
+    tabled = _tabled(values)
+    return np.sort(pd.unique(values.ravel())) if tabled is None else tabled[0]
 
 
 def among(codes: Integers, wanted: Collection[int]) -> npt.NDArray[np.bool_]:
@@ -124,8 +126,27 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
     if len(values) < _FEW:
         return np.unique(values, return_inverse=True)
-    codes, found = pd.factorize(values, sort=True)
-    return found, codes
+    tabled = _tabled(values)
+    if tabled is None:
+        codes, found = pd.factorize(values, sort=True)
+        return found, codes
+    found, place, seen = tabled
+    return found, (np.cumsum(seen) - 1)[place]
+
+
+def _tabled(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Bool] | None:
+    """The distinct values, sorted, and a table of those between the least and the greatest: where in it each
+    value stands, and which there are. None of other values than whole numbers, or where most would be none.
+    """
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 4:
+        return None
+    least, most = int(values.min()), int(values.max())
+    if most - least >= max(_CODES, values.size):
+        return None
+    place = values.ravel() - values.dtype.type(least)
+    seen = np.zeros(most - least + 1, np.bool_)
+    seen[place] = True
+    return (np.flatnonzero(seen) + least).astype(values.dtype), place, seen
 
 
 def paired(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Int64:

@@ -215,21 +215,13 @@ class RankColumns:
         """The same as ``argument(column)[rows]`` of a column of whole numbers, for few rows."""
         if self._kind(column) != "int":
             return self.argument(column)[rows]
-        return self._values_of(column, rows, NULL).astype(np.int64)
+        return self.table.ints_of(column, self.event_id[rows])
 
     def argument_codes_of(self, column: str, rows: Int64) -> Int32:
         """The same as ``argument_codes(column)[rows]``, for few rows."""
         if self._kind(column) in ("int", "float"):
             return self.argument_codes(column)[rows]  # which says that it holds numbers
-        return self._values_of(column, rows, -1).astype(np.int32)
-
-    def _values_of(self, column: str, rows: Int64, null: int) -> npt.NDArray[Any]:
-        event, found = self.table.sparse(column)
-        if not len(event):
-            return np.full(len(rows), null)
-        wanted = self.event_id[rows]
-        at = np.minimum(np.searchsorted(event, wanted), len(event) - 1)
-        return np.where(event[at] == wanted, found[at], null)
+        return self.table.codes_of(column, self.event_id[rows])
 
     def argument_codes(self, column: str) -> Int32:
         """The texts of a text or JSON column for each row, as codes.

@@ -142,7 +142,7 @@ def _again(table: EventTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int
     for at, column in enumerate(("pid", "tid", "name", "category")):
         keys[at] = table.codes(column)[rows]
     for at, column in enumerate(("correlation", "external_id", "dur_ns", "start_ns"), start=4):
-        keys[at] = table.ints(column)[rows]
+        keys[at] = table.ints_of(column, rows)
     order = np.lexsort(keys)  # stable: the first in the file comes first
     ordered = keys[:, order]
     return np.sort(rows[order][1:][(ordered[:, 1:] == ordered[:, :-1]).all(axis=0)])

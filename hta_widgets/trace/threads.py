@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.frames import TEXT
-from hta_widgets.trace.ordering import distinct
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
@@ -18,7 +18,7 @@ def threads(table: EventTable, pid: Codes, pids: list[str], tid: Codes, tids: li
     Returns columns pid, tid (str), process_name, thread_name (str or None, as the trace names them),
     sort_index (Int64).
     """
-    keys, _ = distinct(pid.astype(np.int64) * len(tids) + tid)
+    keys = unique(pid.astype(np.int64) * len(tids) + tid)
     processes, labels = (
         _named(table, "process_name", "args_name"),
         _named(table, "process_labels", "args_labels"),
@@ -65,5 +65,5 @@ def _named(table: EventTable, event: str, column: str) -> dict[tuple[str, str], 
 
 def _sorted_at(table: EventTable) -> dict[tuple[str, str], int]:
     rows = _events(table, "thread_sort_index")
-    values = table.ints("args_sort_index")[rows]
+    values = table.ints_of("args_sort_index", rows)
     return {_key(table, row): int(at) for row, at in zip(rows.tolist(), values, strict=True) if at != NULL}

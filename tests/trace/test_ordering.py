@@ -97,11 +97,13 @@ def test_rows_are_those_of_wanted_codes(values, chosen):
 @given(columns)
 def test_distinct_values_are_sorted_and_numbered(values):
     column = np.array(values, np.int64)
-    found, which = distinct(column)
     expected, inverse = np.unique(column, return_inverse=True)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(which, inverse)
-    np.testing.assert_array_equal(unique(column), expected)
+    for few, codes in ((1 << 9, 1), (1, 1), (1, 1 << 20)):  # sorted, hashed, in a table
+        with mock.patch.multiple(ordering, _FEW=few, _CODES=codes):
+            found, which = distinct(column)
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(which, inverse)
+            np.testing.assert_array_equal(unique(column), expected)
     np.testing.assert_array_equal(first_of_each(which), np.unique(column, return_index=True)[1])
 
 

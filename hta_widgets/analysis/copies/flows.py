@@ -95,7 +95,7 @@ def _copies_of(rank_trace: RankTrace) -> _Copies:
     size, rate = np.full((2, len(rows)), NULL, np.int64)
     gbps = np.full(len(rows), np.nan)
     if rank_trace.table.has("bytes"):
-        size, length = rank_trace.table.ints("bytes")[event], rank_trace.dur[rows]
+        size, length = rank_trace.table.ints_of("bytes", event), rank_trace.dur[rows]
         known = (size > 0) & (length > 0)
         gbps[known] = size[known] / length[known]
     if rank_trace.table.has("memory_bandwidth_gbps"):

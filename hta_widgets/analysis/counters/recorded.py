@@ -29,7 +29,7 @@ def recorded_counters(rank_trace: RankTrace, offset_ns: int) -> list[Counter]:
     written = table.dictionary(COUNTER_ARGS.name)
     values = {code: _numbers(written[code]) for code in np.unique(texts).tolist()}
     process, name = (table.codes(column)[rows].tolist() for column in ("pid", "name"))
-    instance = table.ints("flow_id")[rows].tolist()
+    instance = table.ints_of("flow_id", rows).tolist()
     points: defaultdict[tuple[int, int, int, str], tuple[list[int], list[float]]] = defaultdict(
         lambda: ([], [])
     )

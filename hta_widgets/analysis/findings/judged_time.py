@@ -98,7 +98,7 @@ class JudgedTime:
             steps = tuple(steps_of.get(rank, ()))
             whole, found = job_start_up(trace, rank)
             if (scope.streams, scope.names, steps) != (None, None, whole):
-                found = start_up_of(trace.rank(rank), scope.streams, scope.names, steps)
+                found = start_up_of(trace, rank, scope, steps)
             if found is not None:
                 self.start_up[rank] = found
         spans = zip(complete["rank"], complete["start_ns"], complete["end_ns"], strict=True)

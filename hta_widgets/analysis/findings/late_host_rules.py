@@ -35,16 +35,20 @@ _LEAST_NS: Final = 10_000
 """A kernel that is shorter may end before its launch returns anyway."""
 
 
-def _idle(inputs: Inputs, when: Callable[[RankTrace], Intervals]) -> tuple[Loss, dict[int, Intervals]] | None:
+def _idle(
+    inputs: Inputs, when: Callable[[Inputs, int], Intervals]
+) -> tuple[Loss, dict[int, Intervals]] | None:
     """The idle time in which a host is late, of some time of each rank, and what of it is lost."""
     if inputs.idle.empty:
         return None
-    time: dict[int, Intervals] = {}
-    for rank in inputs.idle["rank"].tolist():
-        late = inputs.idle_causes(rank).late_host & when(inputs.trace.rank(rank))
-        time[rank] = late & inputs.judged_time(rank)
+    time = {rank: inputs.of(rank, _late, when) for rank in inputs.idle["rank"].tolist()}
     loss = lost_on(inputs.idle, {rank: each.length for rank, each in time.items()})
     return (loss, time) if loss is not None and severity_of(loss.share_pct) else None
+
+
+def _late(inputs: Inputs, rank: int, when: Callable[[Inputs, int], Intervals]) -> Intervals:
+    time = when(inputs, rank)
+    return inputs.idle_causes(rank).late_host & time & inputs.judged_time(rank) if len(time) else time
 
 
 def _finding(
@@ -75,7 +79,7 @@ def _finding(
 
 def recompiling(inputs: Inputs) -> Finding | None:
     """Devices that wait while code is compiled, in steps that come after others which compile none."""
-    found = _idle(inputs, lambda rank_trace: open_time(rank_trace, _compilers(rank_trace)))
+    found = _idle(inputs, _while_compiling)
     if found is None:
         return None
     rank = found[0].worst
@@ -97,6 +101,11 @@ def recompiling(inputs: Inputs) -> Finding | None:
     return replace(finding, change=Change("without compiling", lambda _: [without], GETS_AHEAD))
 
 
+def _while_compiling(inputs: Inputs, rank: int) -> Intervals:
+    rank_trace = inputs.trace.rank(rank)
+    return open_time(rank_trace, _compilers(rank_trace))
+
+
 def _compilers(rank_trace: RankTrace) -> Int64:
     return np.flatnonzero(~rank_trace.is_device & named(rank_trace, COMPILES.search))
 
@@ -107,8 +116,7 @@ def blocking_launches(inputs: Inputs) -> Finding | None:
     pct = {rank: inputs.of(rank, _blocking_pct) for rank in ranks}
     if max(pct.values(), default=0.0) < _NEARLY_ALL_PCT:
         return None
-    always, never_ = Intervals.union([-(1 << 62)], [1 << 62]), Intervals.union([], [])
-    found = _idle(inputs, lambda each: always if pct[each.rank] >= _NEARLY_ALL_PCT else never_)
+    found = _idle(inputs, _where_all_block)
     if found is None:
         return None
     rank = found[0].worst
@@ -125,6 +133,11 @@ def blocking_launches(inputs: Inputs) -> Finding | None:
         share=Claim("launches_that_block", pct[rank], "%", "launches", (rank,)),
     )
     return replace(finding, saves_at_most="at most: the host may not be ahead of the device then, either")
+
+
+def _where_all_block(inputs: Inputs, rank: int) -> Intervals:
+    blocks = inputs.of(rank, _blocking_pct) >= _NEARLY_ALL_PCT
+    return Intervals.union([-(1 << 62)], [1 << 62]) if blocks else Intervals.union([], [])
 
 
 def _kernels(inputs: Inputs, rank: int) -> Int64:

@@ -77,7 +77,7 @@ def shared_device(inputs: Inputs) -> Finding | None:
 
 def _holes(inputs: Inputs, rank: int) -> _Holes | None:
     idle = idle_of(inputs, rank, "device_wait")
-    if not severity_of(100.0 * idle.length / max(inputs.judged_ns.get(rank, 0), 1)):
+    if not severity_of(100.0 * idle.length / max(inputs.judged_time(rank).length, 1)):
         return None
     lengths = idle.end - idle.start
     long = lengths >= _LEAST_NS

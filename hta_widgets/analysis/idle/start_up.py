@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -51,83 +51,110 @@ class StartUp:
         return 100.0 * self.idle.clip(begin, end).length >= _STEP_PCT * (end - begin)
 
 
-@memoize_per_rank(last=8)
-def start_up_of(
-    rank_trace: RankTrace,
-    streams: tuple[int, ...] | None,
-    names: tuple[str, ...] | None,
-    steps: tuple[int, ...],
-) -> StartUp | None:
-    """The start-up of a rank, None if it shows none.
+class _Candidate(NamedTuple):
+    """A call that takes long, once or in some of the steps."""
 
-    Args:
-        streams, names: what to look at of the device work; None is everything.
-        steps: the complete iterations that the program marks.
-    """
+    call: ColdCall
+    name: str
+    start: int
+    end: int
+    iteration: int
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """What start-up is chosen from: few numbers, which stay when the columns of a rank are dropped."""
+
+    calls: list[_Candidate]
+    gaps: Intervals  # the idle stretches around any of them
+    edge: Intervals  # what of these lies before the recording, or after its last work
+    data_stall: Intervals
+    may_recompile: bool  # what compiles is no server, which does so for requests of a new kind
+
+    def start_up(self, steps: tuple[int, ...]) -> StartUp | None:
+        """What is start-up beside these steps, None if nothing is."""
+        again = self._recurring(steps)
+        found = [each for each in self.calls if each.name not in again]
+        if not found:
+            return None
+        calls = self.gaps & Intervals.union([each.start for each in found], [each.end for each in found])
+        calls -= self.edge
+        around = np.unique(np.searchsorted(self.gaps.end, calls.start, side="right"))
+        gaps = Intervals(self.gaps.start[around], self.gaps.end[around]) - self.edge
+        longest_first = sorted(found, key=lambda each: each.start - each.end)
+        return StartUp(calls | (gaps - self.data_stall), [each.call for each in longest_first])
+
+    def _recurring(self, steps: tuple[int, ...]) -> set[str]:
+        """The names of calls that are called in most steps, or regularly in some."""
+        places = {step: at for at, step in enumerate(steps)}
+        where: dict[str, set[int]] = defaultdict(set)
+        for each in self.calls:
+            if each.iteration in places:
+                where[each.name].add(places[each.iteration])
+        return {
+            name
+            for name, found in where.items()
+            if (len(found) >= _RECURS and 2 * len(found) >= len(steps))
+            or (self.may_recompile and COMPILES.search(name) and _again_later(sorted(found)))
+            or (_OF_MEMORY.match(name) and _is_regular(sorted(found), len(steps)))
+        }
+
+
+@memoize_per_rank(last=8)
+def _candidates(
+    rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None
+) -> _Candidates:
+    """What may be start-up while device work of these streams and names, or any (None), is waited for."""
     idle = idle_causes(rank_trace, Scope(streams=streams, names=names), CONSECUTIVE_KERNEL_DELAY_NS)
     # where work is missing, what waits for it only seems to wait for nothing
     doubtful = {step.iteration for step in rank_trace.doubtful_steps}
-    found = [
-        call for call in _cold_calls(rank_trace, idle) if int(rank_trace.iteration[call.row]) not in doubtful
+    columns = rank_trace.name, rank_trace.start, rank_trace.end, rank_trace.iteration
+    calls = [
+        _Candidate(call, rank_trace.names[code], start, end, iteration)
+        for call in cold_calls(rank_trace, idle)
+        for code, start, end, iteration in [[int(column[call.row]) for column in columns]]
+        if iteration not in doubtful
     ]
-    rows = np.array([call.row for call in found], np.int64)
-    again = _recurring(rank_trace, rows, steps)
-    found = [call for call, recurs in zip(found, again.tolist(), strict=True) if not recurs]
-    if not found:
-        return None
-    rows = rows[~again]
-    calls = idle.gaps & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    calls -= idle.causes["edge"]
-    around = np.unique(np.searchsorted(idle.gaps.end, calls.start, side="right"))
-    gaps = Intervals(idle.gaps.start[around], idle.gaps.end[around]) - idle.causes["edge"]
-    around_calls = gaps - idle.causes["data_stall"]
-    return StartUp(calls | around_calls, sorted(found, key=lambda call: -int(rank_trace.dur[call.row])))
+    inside = idle.gaps & Intervals.union([each.start for each in calls], [each.end for each in calls])
+    around = np.unique(np.searchsorted(idle.gaps.end, inside.start, side="right"))
+    gaps = Intervals(idle.gaps.start[around], idle.gaps.end[around])
+    edge, data_stall = (gaps & idle.causes[cause] for cause in ("edge", "data_stall"))
+    return _Candidates(calls, gaps, edge, data_stall, not is_server(rank_trace))
+
+
+def start_up_of(trace: Trace, rank: int, scope: Scope, steps: tuple[int, ...]) -> StartUp | None:
+    """The start-up of a rank in the device work of a scope beside other complete steps, None if it shows
+    none.
+    """
+    if scope.streams is None and scope.names is None:
+        return _of_job(trace, rank)[1].start_up(steps)
+    return _candidates(trace.rank(rank), scope.streams, scope.names).start_up(steps)
 
 
 @memoize_per_rank(last=_RANKS)
 def job_start_up(trace: Trace, rank: int) -> tuple[tuple[int, ...], StartUp | None]:
-    """The complete steps of a rank that its own work does not contradict, and its start-up beside them.
+    """The complete steps of a rank that its own work does not contradict, and its start-up beside them."""
+    steps, candidates = _of_job(trace, rank)
+    return steps, candidates.start_up(steps)
 
-    It is remembered with the trace, since every selection asks it, also of ranks that were dropped.
-    """
+
+@memoize_per_rank(last=_RANKS)
+def _of_job(trace: Trace, rank: int) -> tuple[tuple[int, ...], _Candidates]:
+    """What is remembered with the trace, since every selection asks it, also of ranks that were dropped."""
     return _of_far(trace)[rank] if isinstance(trace, FarTrace) else _judged(trace.rank(rank))
 
 
 @memoize_per_rank()
-def _of_far(trace: FarTrace) -> dict[int, tuple[tuple[int, ...], StartUp | None]]:
+def _of_far(trace: FarTrace) -> dict[int, tuple[tuple[int, ...], _Candidates]]:
     """That of all ranks, from where they lie: whoever asks of one asks of all, and one by one takes long."""
     return dict(zip(trace.ranks, trace.each(_judged), strict=True))
 
 
-def _judged(rank_trace: RankTrace) -> tuple[tuple[int, ...], StartUp | None]:
+def _judged(rank_trace: RankTrace) -> tuple[tuple[int, ...], _Candidates]:
     frame = rank_trace.iterations
     complete = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
     steps = tuple(sorted(set(complete.tolist()).difference(rank_trace.contradicted_iterations)))
-    return steps, start_up_of(rank_trace, None, None, steps)
-
-
-# It takes a pass over all calls, and no steps.
-_cold_calls = memoize_per_rank(last=8)(cold_calls)
-
-
-def _recurring(
-    rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
-    """Which of these calls have a name that is called in most steps, or regularly in some."""
-    places = {step: at for at, step in enumerate(steps)}
-    where: dict[int, set[int]] = defaultdict(set)
-    for name, step in zip(rank_trace.name[rows].tolist(), rank_trace.iteration[rows].tolist(), strict=True):
-        if step in places:
-            where[name].add(places[step])
-    may_recompile = not is_server(rank_trace)
-    again = [
-        name
-        for name, found in where.items()
-        if (len(found) >= _RECURS and 2 * len(found) >= len(steps))
-        or (may_recompile and COMPILES.search(rank_trace.names[name]) and _again_later(sorted(found)))
-        or (_OF_MEMORY.match(rank_trace.names[name]) and _is_regular(sorted(found), len(steps)))
-    ]
-    return np.isin(rank_trace.name[rows], again)
+    return steps, _candidates(rank_trace, None, None)
 
 
 def _again_later(found: list[int]) -> bool:

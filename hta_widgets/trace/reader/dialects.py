@@ -39,22 +39,28 @@ def as_kineto(table: EventTable) -> EventTable:
 def _with_groups(table: EventTable) -> EventTable:
     """The ranks of groups as lists, where they are written by the first, the distance and the size."""
     rows, strides = table.sparse("global_rank_stride")
-    codes, starts, sizes = (
-        table.codes("process_group_ranks").copy(),
-        table.ints("global_rank_start")[rows],
-        table.ints("group_size")[rows],
-    )
+    starts, sizes = (table.ints_of(name, rows) for name in ("global_rank_start", "group_size"))
     texts = list(table.dictionary("process_group_ranks"))
     number = {text: code for code, text in enumerate(texts)}
-    wanted = (codes[rows] < 0) & (starts >= 0) & (strides > 0) & (sizes > 0) & (sizes <= _MOST_IN_GROUP)
-    for row, start, stride, size in zip(
-        *(values[wanted].tolist() for values in (rows, starts, strides, sizes)), strict=True
+    listed, codes = table.sparse("process_group_ranks")
+    wanted = (
+        (table.codes_of("process_group_ranks", rows) < 0)
+        & (starts >= 0)
+        & (strides > 0)
+        & (sizes > 0)
+        & (sizes <= _MOST_IN_GROUP)
+    )
+    written = []
+    for start, stride, size in zip(
+        *(values[wanted].tolist() for values in (starts, strides, sizes)), strict=True
     ):
         text = json.dumps([start + stride * place for place in range(size)])
-        codes[row] = number.setdefault(text, len(number))
-    listed = np.flatnonzero(codes >= 0).astype(np.int32)
+        written.append(number.setdefault(text, len(number)))
+    listed = np.append(listed[codes >= 0], rows[wanted])
+    codes = np.append(codes[codes >= 0], written).astype(np.int32)
+    order = np.argsort(listed, kind="stable")
     return table.changed(
-        {"process_group_ranks": (listed, codes[listed])}, {"process_group_ranks": list(number)}
+        {"process_group_ranks": (listed[order], codes[order])}, {"process_group_ranks": list(number)}
     )
 
 

@@ -13,6 +13,9 @@ from hta_widgets.arrays import Float64, Int32, Int64
 from hta_widgets.trace.reader.schema import NULL
 
 Values = npt.NDArray[Any]
+Integers = npt.NDArray[np.integer[Any]]
+
+_NOTHING: tuple[Int32, Int64] = np.empty(0, np.int32), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,26 @@ class EventTable:
         """float64 values of a numeric column, one per event; nan is null."""
         return self._full(name, np.nan, np.dtype(np.float64))
 
+    def ints_of(self, name: str, rows: Integers) -> Int64:
+        """``ints(name)[rows]``, without a value for every event."""
+        return self._some(name, rows, NULL).astype(np.int64, copy=False)
+
+    def codes_of(self, name: str, rows: Integers) -> Int32:
+        """``codes(name)[rows]``, without a code for every event."""
+        return self._some(name, rows, -1).astype(np.int32, copy=False)
+
+    def _some(self, name: str, rows: Integers, null: int) -> Values:
+        if name in self._dense:
+            return self._dense[name][rows]
+        having, found = self._sparse.get(name, _NOTHING)
+        if not len(having):
+            return np.full(len(rows), null)
+        if np.array_equal(having, rows):  # as of all memory events that PyTorch writes
+            return found.copy()
+        at = np.searchsorted(having, rows.astype(np.int32, copy=False))
+        np.minimum(at, len(having) - 1, out=at)
+        return np.where(having[at] == rows, found[at], null)
+
     def sparse(self, name: str) -> tuple[Int32, Values]:
         """`(rows, values)` of the events that have the column, in row order; values are codes for text
         columns.
@@ -155,7 +178,7 @@ class EventTable:
             return self._sparse[name]
         values = self._dense.get(name)
         if values is None:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
+            return _NOTHING
         rows = np.flatnonzero(values != (-1 if name in self._dictionaries else NULL)).astype(np.int32)
         return rows, values[rows]
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.arrays import Int64
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
@@ -36,7 +35,7 @@ def allocator_faults(table: EventTable) -> AllocatorFaults:
     is_change = _named(table, _CHANGE)[rows]
     rows, change = rows[is_change], change[is_change]
     total, reserved = (
-        _at(table, column, rows) for column in ("total_allocated_bytes", "total_reserved_bytes")
+        table.ints_of(column, rows) for column in ("total_allocated_bytes", "total_reserved_bytes")
     )
     counts, reserves = total != NULL, (reserved != NULL) & (reserved != 0)
     wrong = (change > _LARGEST) | (change < -_LARGEST)
@@ -44,7 +43,7 @@ def allocator_faults(table: EventTable) -> AllocatorFaults:
     wrong |= reserves & ((reserved < 0) | (reserved > _LARGEST) | (counts & (reserved < total)))
     start = table.ints("start_ns")[rows]
     sound = ~wrong & counts & (start != NULL)
-    kind, number = (_at(table, column, rows) for column in ("device_type", "device_id"))
+    kind, number = (table.ints_of(column, rows) for column in ("device_type", "device_id"))
     at = np.lexsort((start, number, kind))
     same = (kind[at][1:] == kind[at][:-1]) & (number[at][1:] == number[at][:-1])
     same &= sound[at][1:] & sound[at][:-1]
@@ -64,14 +63,3 @@ def _named(table: EventTable, name: str) -> npt.NDArray[np.bool_]:
     names = table.dictionary("name")
     codes = table.codes("name")
     return codes == names.index(name) if name in names else np.zeros(len(codes), np.bool_)
-
-
-def _at(table: EventTable, column: str, rows: npt.NDArray[np.int32]) -> Int64:
-    """The values of a column for some events, NULL where absent."""
-    having, found = table.sparse(column)
-    if not len(having):
-        return np.full(len(rows), NULL)
-    if np.array_equal(having, rows):  # as of all memory events that PyTorch writes
-        return found.astype(np.int64)
-    at = np.minimum(np.searchsorted(having, rows), len(having) - 1)
-    return np.where(having[at] == rows, found[at], NULL).astype(np.int64)

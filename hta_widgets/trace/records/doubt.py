@@ -219,6 +219,6 @@ def _of_untimed_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     table, marked = rank_trace.table, rank_trace.slices.marked
     calls = [category_of(text).event_class == EventClass.RUNTIME for text in table.dictionary("category")]
     is_call = np.array([*calls, False], np.bool_)[table.codes("category")[marked.rows]]
-    correlation = table.ints("correlation")[marked.rows]
+    correlation = table.ints_of("correlation", marked.rows)
     found: npt.NDArray[np.bool_] = np.isin(correlation, correlation[is_call & (correlation > 0)])
     return found

@@ -83,7 +83,7 @@ class Work:
     @cached_property
     def queue(self) -> Int64:
         """A number for each in-order queue."""
-        pid, tid = (self.table.codes(column)[self.rows].astype(np.int64) for column in ("pid", "tid"))
+        pid, tid = (self.table.codes_of(column, self.rows).astype(np.int64) for column in ("pid", "tid"))
         return (pid + 1) * (len(self.table.dictionary("tid")) + 1) + tid + 1
 
     @cached_property
@@ -104,11 +104,11 @@ class Work:
         """A number for each name with its grid, or with the bytes that are copied: peers take alike long."""
         group = self.table.codes("name")[self.rows].astype(np.int64)
         for column in ("grid", "block"):
-            code = self.table.codes(column)[self.rows]
+            code = self.table.codes_of(column, self.rows)
             group = np.unique(
                 group * (len(self.table.dictionary(column)) + 1) + code + 1, return_inverse=True
             )[1]
-        size = np.unique(self.table.ints("bytes")[self.rows], return_inverse=True)[1]
+        size = np.unique(self.table.ints_of("bytes", self.rows), return_inverse=True)[1]
         joined: Int64 = group * (int(size.max(initial=0)) + 1) + size
         return joined
 
