@@ -101,3 +101,14 @@ function field(value: string): string {
   const safe = /^[=+\-@\t]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
+
+/** Orders rows by a column, those without a value last either way. */
+export function byColumn(table: Table, name: string, descending: boolean): (a: number, b: number) => number {
+  const values = (table.column(name)?.values ?? []) as ArrayLike<number>; // texts compare alike
+  const lacking = (value: number) => Number(!value && value !== 0);
+  const sign = descending ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [values[a] as number, values[b] as number];
+    return lacking(x) - lacking(y) || sign * (x > y ? 1 : x < y ? -1 : 0);
+  };
+}

@@ -1,7 +1,7 @@
 // The inspector: what may be done with what is selected.
 
 import { afterEach, expect, it } from "vitest";
-import { drawn, show } from "./support";
+import { drawn, show, wire } from "./support";
 
 afterEach(() => document.body.replaceChildren());
 
@@ -36,4 +36,46 @@ it("makes the time of what is selected the window", async () => {
   el.querySelector<HTMLElement>(".hta-inspector-actions button")?.click();
   await drawn();
   expect(model.get("window")).toEqual([10, 30]);
+});
+
+const AREA = {
+  _view: "inspector",
+  content: { kind: "area", title: "", short: "", where: "", sections: [], missing: [], window: [10, 30] },
+  table: wire({
+    name: ["mm", "add", "relu", "copy"],
+    dur_ns: [7, 90, Number.NaN, 40],
+    rank: [0, 1, 1, 3],
+    event_id: [70, 71, 72, 73],
+  }),
+  by: "name",
+  focus: null,
+  window: null,
+  python: "explorer.inspect()",
+  frozen: false,
+};
+
+it("sorts what a window consists of, and what is missing comes last either way", async () => {
+  const { el } = await show(AREA);
+  const first = () =>
+    [...el.querySelectorAll("tbody tr")].map((row) => row.querySelector("td, th")?.textContent);
+  const click = async (heading: string) => {
+    const all = [...el.querySelectorAll<HTMLElement>("thead button")];
+    all.find((button) => button.textContent?.toLowerCase().startsWith(heading))?.click();
+    await drawn();
+    return first();
+  };
+  expect(first()).toEqual(["mm", "add", "relu", "copy"]);
+  expect(await click("dur")).toEqual(["add", "copy", "mm", "relu"]);
+  expect(await click("dur")).toEqual(["mm", "copy", "add", "relu"]);
+  expect(await click("dur")).toEqual(["mm", "add", "relu", "copy"]); // as it came
+  expect(await click("name")).toEqual(["add", "copy", "mm", "relu"]);
+  expect(await click("name")).toEqual(["relu", "mm", "copy", "add"]);
+});
+
+it("goes to the event of a row, as the rows are sorted", async () => {
+  const { el, model } = await show(AREA);
+  [...el.querySelectorAll<HTMLElement>("thead button")][1]?.click();
+  await drawn();
+  el.querySelector<HTMLElement>("tbody tr")?.click();
+  expect(model.get("focus")).toEqual([1, 71]);
 });

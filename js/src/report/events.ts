@@ -1,9 +1,7 @@
 // The events table of a report: sorted, searched and paged here, over the events that were saved.
 
-import { type Column, decode, type EncodedTable, Table } from "../columns";
+import { byColumn, type Column, decode, type EncodedTable, Table } from "../columns";
 import type { FrozenPart } from "./part";
-
-type Values = readonly (number | string)[] | Float64Array;
 
 interface Saved {
   tables: EncodedTable[];
@@ -80,7 +78,9 @@ function arranged(
     const name = texts[row] as string;
     return (!wanted.size || wanted.has(name)) && (!needle || name.toLowerCase().includes(needle));
   });
-  const orders = sorts.filter(Boolean).map((sort) => comparison(all, sort));
+  const orders = sorts
+    .filter(Boolean)
+    .map((sort) => byColumn(all, sort.replace(/^-/, ""), sort.startsWith("-")));
   return rows.sort((a, b) => {
     for (const compare of orders) {
       const sign = compare(a, b);
@@ -88,20 +88,6 @@ function arranged(
     }
     return a - b;
   });
-}
-
-function comparison(all: Table, sort: string): (a: number, b: number) => number {
-  const sign = sort.startsWith("-") ? -1 : 1;
-  const values: Values = all.column(sort.replace(/^-/, ""))?.values ?? [];
-  const missing = (row: number) => {
-    const value = values[row];
-    return value === "" || value === undefined || Number.isNaN(value);
-  };
-  return (a, b) => {
-    if (missing(a) || missing(b)) return Number(missing(a)) - Number(missing(b));
-    const [x, y] = [values[a] as number, values[b] as number];
-    return sign * (x < y ? -1 : x > y ? 1 : 0);
-  };
 }
 
 function concatenate(tables: readonly Table[]): Table {

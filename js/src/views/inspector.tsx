@@ -3,7 +3,7 @@
 
 import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { Button } from "../button";
-import { decode, type EncodedTable, Table } from "../columns";
+import { byColumn, type Column, decode, type EncodedTable, Table } from "../columns";
 import { Difference, type StepDifference } from "../difference";
 import differenceCss from "../difference.css";
 import { copyText, download, fetchFile } from "../export";
@@ -259,23 +259,15 @@ function without(table: Table, names: readonly string[]): Table {
   );
 }
 
-/** The rows by a column; a text or a number that is missing comes last. */
-function sorted(table: Table, [name, descending]: Sort): Table {
-  const column = name === undefined ? undefined : table.column(name);
-  if (!column) return table;
-  const order = Array.from({ length: table.rows }, (_, row) => row);
-  const sign = descending ? -1 : 1;
-  const { values } = column;
-  order.sort((a, b) => {
-    const [x, y] = [values[a], values[b]] as [number | string, number | string];
-    return x === y ? a - b : x < y ? -sign : sign;
-  });
-  return new Table(
-    table.rows,
-    table.columns.map((each) =>
-      each.kind === "text"
-        ? { ...each, values: order.map((row) => each.values[row] as string) }
-        : { ...each, values: Float64Array.from(order, (row) => each.values[row] as number) },
-    ),
-  );
+/** The rows by a column. */
+function sorted(table: Table, [name = "", descending = false]: Sort): Table {
+  if (!table.column(name)) return table;
+  const compare = byColumn(table, name, descending);
+  const order = Array.from({ length: table.rows }, (_, row) => row).sort((a, b) => compare(a, b) || a - b);
+  const moved = ({ values, ...rest }: Column) =>
+    ({
+      ...rest,
+      values: values.map((_: unknown, at: number) => values[order[at] as number] as never),
+    }) as Column;
+  return new Table(table.rows, table.columns.map(moved));
 }
