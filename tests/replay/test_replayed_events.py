@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -61,12 +62,10 @@ def test_device_work_takes_what_the_edit_leaves_and_ends_with_the_answer(control
 
 def slow_place(points: list[tuple[int, int]], at: int, *, end: bool) -> int:
     """Between the points around it, by hand: (recorded, replayed) ascending."""
-    times = [recorded for recorded, _ in points]
-    i = (bisect.bisect_left if end else bisect.bisect_right)(times, at) - 1
-    if i < 0:
-        return points[0][1] - (times[0] - at)
-    if i == len(points) - 1:
-        return points[-1][1] + at - times[-1]
+    i = (bisect.bisect_left if end else bisect.bisect_right)(points, at, key=itemgetter(0)) - 1
+    if i in (-1, len(points) - 1):
+        recorded, replayed = points[max(i, 0)]
+        return replayed + at - recorded
     (a, a2), (b, b2) = points[i], points[i + 1]
     return a2 + floor(Fraction(at - a, b - a) * (b2 - a2) + Fraction(1, 2))
 
