@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _take_first_screen(lab: Lab, camera: Camera) -> None:
-    """In both themes before anything else is done: the bar keeps panels, and a replay what is visible."""
+    """In both themes before anything else is done: the bar keeps the panels that were open."""
     camera.resize(WIDE)
     for theme in THEMES:
         _light(lab, theme)

@@ -326,7 +326,10 @@ class TimelineScrubber(Part):
         return counters
 
     def _ready(self, made: _Made) -> None:
-        content = self._content = made.content
+        content, before = made.content, self._content
+        if before is not None and self.view == tuple(before.lanes.extent):
+            self.view = None  # all of it, however long it is at these times
+        self._content = content
         self.times_note, self.first_ranks = made.note, made.first
         self._move_window(None)
         self.version += 1

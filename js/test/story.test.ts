@@ -87,6 +87,13 @@ it("keeps a number with its unit on one line, and the text as it is", async () =
   expect(held).toEqual([["100 ns", "40 ns"], ["100 ns"]]);
 });
 
+it("keeps start-up on one line", async () => {
+  const headline = "23.0 ms in all; 13.2 ms of it is start-up, mostly cudaLaunchKernel";
+  const { el } = await inExplorer({ content: { ...CONTENT, headline } });
+  const held = [...el.querySelectorAll(".hta-story h2 .hta-held")].map((part) => part.textContent);
+  expect(held).toEqual(["23.0 ms", "13.2 ms", "start-up"]);
+});
+
 it("lists the labels below a bar that they do not fit on, and places them again on a wider one", async () => {
   const widths = { bar: 1200, label: 150 };
   const own = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "offsetWidth") as PropertyDescriptor;

@@ -61,6 +61,17 @@ def test_every_slice_is_where_the_replay_has_its_event(timeline: TimelineScrubbe
     assert found["extent"][0] == recorded["extent"][0]  # a faster host begins no earlier
 
 
+def test_all_time_stays_visible_and_a_part_stays_a_part(timeline: TimelineScrubber) -> None:
+    start, end = outline(timeline)["extent"]
+    timeline.view = (start, end)
+    assert replay(timeline, CHANGES)["extent"][1] < end
+    assert timeline.view is None  # the browser then shows all
+    timeline.view = part = (start, (start + end) // 4)
+    timeline.times = "recorded"
+    settle([timeline])
+    assert timeline.view == part
+
+
 def test_slices_of_a_lane_do_not_overlap_where_work_moved_to_another_stream(control: Trace) -> None:
     rank = control.rank(control.ranks[0])
     for change in (edits.overlap(), edits.own_stream("Mem*"), edits.kernels(0.25), edits.without("aten::*")):

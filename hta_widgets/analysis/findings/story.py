@@ -215,8 +215,8 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
         who = f"{ranks_in_words(list(ranks))} of {every:,}"
     said = [who]
     steps = judged.iterations or ()
-    if inputs.announced and len(steps) == 1:
-        said.append(f"step {steps[0]}" if scope.iterations else "1 step")
+    if inputs.announced and scope.iterations and len(steps) == 1:
+        said.append(f"step {steps[0]}")
     elif inputs.announced and steps:
         recorded = trace.iterations.loc[trace.iterations["rank"].isin(ranks), "iteration"].nunique()
         some = not scope.iterations and scope.window_ns is None and len(steps) < recorded

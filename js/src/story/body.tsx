@@ -3,11 +3,11 @@
 import type { ComponentChildren } from "preact";
 import { Bar, type BarContent, type BarProps } from "./bar";
 
-/** A text whose numbers stay with their units. */
+/** A text whose numbers stay with their units, and "start-up" in one line. */
 export const Held = ({ text }: { text: string }) => (
   <>
     {text
-      .split(/([\d.,]+ (?:[nµm]?s\b|%))/)
+      .split(/([\d.,]+ (?:[nµm]?s\b|%)|start-up)/)
       .map((part, at) => (at % 2 ? <span class="hta-held">{part}</span> : part))}
   </>
 );
