@@ -11,15 +11,18 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
-from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss
+from hta_widgets.analysis.findings.message_rules import advice_for_small, small_messages
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.findings.serving_advice import EXCHANGE_LESS
+from hta_widgets.analysis.findings.serving_ranks import is_serving
 from hta_widgets.analysis.findings.waiting import exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.expert_work import around_experts
@@ -66,6 +69,8 @@ _INSIDE_LAYERS: Final = {
 }
 """By what the process groups that communicate most of it are for, where they are described as that alone."""
 
+_A_PART: Final = 3
+"""Of the time lost one in so many is worth advice of its own."""
 # Calls of PyTorch that exchange with all ranks, and with a single one.
 _TO_ALL: Final = re.compile("all_?to_?all", re.IGNORECASE)
 _TO_ONE: Final = re.compile("c10d::(?:send|recv)|nccl:(?:send|recv)|isend|irecv")
@@ -103,6 +108,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         return 2 * (int(exposed.sum()) - own) < lost  # wherever the waiting is
 
     usual = _WITHOUT_GRADIENTS if only_forward(inputs) else _earlier(inputs)
+    usual = EXCHANGE_LESS if is_serving(inputs) else usual
     for operations, name, advice in _BY_OPERATION:
         if are_most(operations):
             kind = say(
@@ -116,6 +122,10 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
                 usual = _INSIDE_LAYERS[EXPERT]
             elif advice == _BUBBLES and of_stages is not None:
                 usual = _BESIDE_PASSES
+    number, small = small_messages(inputs)
+    many: Text = NOTHING_SAID
+    if len(small) and _A_PART * _transferring(inputs, small) > lost:
+        many, usual = number, advice_for_small(inputs, small)
     off_path = off_critical_path(inputs, ranks, "exposed_communication")
     severity = severity_on_path(share, off_path)
     found = transferring_of(inputs, ranks) if severity else {}
@@ -124,7 +134,8 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{who} {lost} without computing{beyond}{kind}.{on_path} {hidden} of all communication "
-            "hides behind compute.",
+            "hides behind compute.{many}",
+            many=many,
             who="The device communicates" if len(ranks) == 1 else "The devices communicate",
             lost=inputs.time_lost(about, share, cost, ranks),
             beyond=beyond,

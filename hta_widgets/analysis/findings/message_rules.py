@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.alpha_beta import alpha_beta
-from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
@@ -22,6 +22,8 @@ from hta_widgets.trace.ordering import numbered
 LEAST_PER_STEP: Final = 10
 """Fewer small collectives in a step are not many."""
 
+_SMALL: Final = 1 << 16
+"""Bytes that a network of 10 Gbit/s carries in about the time in which a collective begins."""
 _LATENCY: Final = 0.75
 """The part of a transfer that is latency, by the fit, from which on a message is small."""
 _ERROR_PCT: Final = 25.0
@@ -103,7 +105,7 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
             latency=Claim("latency", latency, "%", "transfer of small messages", own, about),
             alpha=Claim("latency_of_each", int(fit["alpha_low_ns"]), "ns", ranks=own, about=about),
         ),
-        _advice(inputs, small, operation),
+        advice_for_small(inputs, small, operation),
         "alpha_beta",
         Evidence(
             name=str(worst["name"]),
@@ -115,7 +117,35 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
     )
 
 
-def _advice(inputs: Inputs, small: pd.DataFrame, collective: str) -> str:
+def small_messages(inputs: Inputs) -> tuple[Text, pd.DataFrame]:
+    """Of an operation and group with many messages in each step those that no network carries at full speed.
+
+    And a sentence about them; nothing where how long they take by latency is known: that is a finding.
+    """
+    frame = _many(inputs) if inputs.judged and inputs.communicates else inputs.collectives.iloc[:0]
+    frame = _where(frame, (frame["bytes"] <= _SMALL).fillna(False))
+    if frame.empty or not _fits(inputs).empty:
+        return NOTHING_SAID, frame.iloc[:0]
+    groups = frame.groupby(_KEYS, dropna=False)["dur_ns"].transform("sum")
+    small = frame[groups == groups.max()]
+    ranks = tuple(sorted(small["rank"].unique().tolist()))
+    number, most = round(len(small) / len(ranks) / inputs.judged), int(small["bytes"].max())
+    size, operation = small["group_size"].iloc[0], str(small["collective"].iloc[0])
+    if number < LEAST_PER_STEP or pd.isna(size):
+        return NOTHING_SAID, small.iloc[:0]
+    about = {"operation": operation, "group_size": int(size), "most_bytes": most}
+    text = say(
+        " {number} {operation}s a step send at most {most} each.",
+        number=Claim("small_messages", number, "count", ranks=ranks, about=about),
+        operation=Claim("small_operation", operation, "name", ranks=ranks),
+        most=Claim("largest_small_message", most, "B", ranks=ranks, about=about),
+    )
+    return text, small
+
+
+def advice_for_small(inputs: Inputs, small: pd.DataFrame, collective: str = "") -> str:
+    """What to do about many small messages of an operation."""
+    collective = collective or str(small["collective"].iloc[0])
     if 2 * int(small.index.isin(in_passes(inputs)).sum()) > len(small):
         return _IN_PASSES
     if collective not in _ADVICE:

@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
 from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -23,6 +24,15 @@ from hta_widgets.trace.scope import Scope
 
 _MOST, _NEARLY_ALL = 0.5, 0.9
 _LEAST_NS: Final = 1_000_000
+_WHOLE_STEPS: Final = (
+    "Start the profiler after the set-up, and record whole steps: torch.profiler.schedule(wait=1, warmup=3, "
+    "active=5)."
+)
+_OF_SERVER: Final = (
+    "A server names no step while it has no requests. Dummy batches may lie there, which a rank computes as "
+    "others exchange tokens of experts: Python stacks name them. Send requests to all ranks while the "
+    "profiler runs."
+)
 _RULE: Final = Rule("outside", MAIN_QUESTION, "Time outside of what is judged", lambda inputs: None, "aside")
 
 
@@ -119,8 +129,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         apart.length,
         0.0,
         text,
-        "Start the profiler after the set-up, and record whole steps: torch.profiler.schedule(wait=1, "
-        "warmup=3, active=5).",
+        _OF_SERVER if is_server(rank_trace) else _WHOLE_STEPS,
         "",
         Evidence(only, name=place, event_rank=rank, span=apart.longest),
         severity="note",

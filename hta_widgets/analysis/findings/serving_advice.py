@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
+EXCHANGE_LESS: Final = (
+    "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the model among fewer "
+    "devices (tensor parallelism)."
+)
 # The first whose names are recorded; some engines annotate steps as vLLM does, so that one comes last.
 _ENGINES: Final = {
     "SGLang": re.compile(r"^step\[\w+ bs=|(?:^|/)sglang/"),

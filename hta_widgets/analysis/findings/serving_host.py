@@ -19,7 +19,13 @@ from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, lo
 from hta_widgets.analysis.idle.pauses import collecting
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.serving.bubbles import absent_between, bubbles_of, idle_between, pauses_in_steps
+from hta_widgets.analysis.serving.bubbles import (
+    LIBRARY,
+    absent_between,
+    bubbles_of,
+    idle_between,
+    pauses_in_steps,
+)
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import forward_passes, launched_by_step, steps_of
 from hta_widgets.formatting import brief, duration, percent
@@ -61,6 +67,10 @@ _REMEDIES: Final = (
      "The workers wait for the engine's message: shorten what it sends and computes before it, or send the "
      "next step ahead{}."),
 )  # fmt: skip
+_FEWER: Final = (
+    "Launch fewer, larger kernels in steps that decode: compile the model (torch.compile), use the engine's "
+    "fused kernels, or replay graphs where this device has them."
+)
 _OTHER_REMEDY: Final = "Shorten what the host does then, or do it while the device works, one step ahead{}."
 _UNKNOWN_REMEDY: Final = (
     "Record what the engine does then: Python stacks (with_stack=True) of the process that schedules, and of "
@@ -126,7 +136,9 @@ def eager_steps(inputs: Inputs) -> Finding | None:
         kernels=Claim("eager_kernels", eager.kernels, "count", ranks=(worst,)),
         lost=inputs.time_lost("eager_idle", share, cost, ranks),
     )
-    advice = f"Replay CUDA graphs in steps that decode{option(inputs, 'graphs')}."
+    advice = _FEWER
+    if inputs.has_graphs:
+        advice = f"Replay CUDA graphs in steps that decode{option(inputs, 'graphs')}."
     if eager.replayed:
         text += say(
             " Steps of up to {largest} requests replay graphs; these have {least} or more.",
@@ -244,7 +256,7 @@ def places_of(inputs: Inputs, rank: int) -> list[Place]:
     around = inputs.of(rank, _around_forward)
     idle, waits = inputs.idle_causes(rank), inputs.of(rank, waiting)
     places = host_places(rank_trace, idle, waits, windows, around.__contains__)
-    return [place for place in places if not place.everywhere]
+    return [place for place in places if not (place.everywhere and LIBRARY.search(place.name))]
 
 
 def _around_forward(inputs: Inputs, rank: int) -> set[str]:

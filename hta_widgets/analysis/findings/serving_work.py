@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.claim import Claim, Said, say, says, says_then
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never, several_ranks
-from hta_widgets.analysis.findings.serving_advice import option
+from hta_widgets.analysis.findings.serving_advice import EXCHANGE_LESS, option
 from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks, steps_in_words
 from hta_widgets.analysis.findings.serving_rules import leading_phase
 from hta_widgets.analysis.findings.unequal_work import MORE, expert_times, spread_experts
@@ -43,8 +43,7 @@ _MOST_PCT: Final = 50.0
 _ADDED: Final = ("sampling", "LoRA")
 _ADDED_PCT: Final = 10.0
 _ADVICE: Final = {
-    "communication": "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the "
-    "model among fewer devices (tensor parallelism).",
+    "communication": EXCHANGE_LESS,
     "experts": "Larger batches read the weights of experts less often per token; so do experts that are "
     "divided among more devices.",
     "LoRA": "Merge the adapter into the weights if all requests use one; else adapters of lower rank, or of "

@@ -26,8 +26,8 @@ PAUSE_NS: Final = 200_000
 
 # What is open for this share of the time is where the time goes, rather than in a part of it.
 _MOSTLY: Final = 0.5
-# Frames that only pass a call on.
-_LIBRARY: Final = re.compile(r"^<|(?:^|/)(?:torch|asyncio)/|(?:^|/)(?:contextlib|functools|threading)\.py")
+LIBRARY: Final = re.compile(r"^<|(?:^|/)(?:torch|asyncio)/|(?:^|/)(?:contextlib|functools|threading)\.py")
+"""Frames that only pass a call on."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class _Thread:
         self.latest = np.maximum.accumulate(self.end) if len(rows) else self.end
         self.is_frame = rank_trace.event_class[rows] == EventClass.PYTHON
         code, name = np.unique(rank_trace.name[rows], return_inverse=True)
-        own = np.array([not _LIBRARY.search(rank_trace.names[each]) for each in code.tolist()], np.bool_)
+        own = np.array([not LIBRARY.search(rank_trace.names[each]) for each in code.tolist()], np.bool_)
         self.is_own = self.is_frame & own[name]
         self.is_call = among(rank_trace.event_class[rows], _CALLS)
 

@@ -46,7 +46,7 @@ _WORDS: Final = tuple(
             "attention",
             (r"reduce_segments", r"splitkv_(?:combine|mla)", r"merge_attn", r"merge_?state", r"fmha",
              r"mla_(?:dec|reduce|a\d+w\d+|prefill)", r"multihead_attention", r"\bkernel_?mha", r"\bxqa",
-             r"prepare_varlen_num_blocks",
+             r"prepare_varlen_num_blocks", r"\bpa_(?:bf16|fp16|fp8|decode|prefill|ragged)",  # paged, of aiter
              r"(?:paged|unified|flash|fused|decode|prefill|mla|ragged|extend)_?(?:attention|attn|mla|mha)",
              r"(?:attn|attention)_fwd", r"scaled_dot_product", r"mqa_logits"),
         ),

@@ -53,6 +53,19 @@ def test_decoding_that_launches_kernels_one_by_one(tmp_path: Path) -> None:
     assert row["method"] == "replay"
 
 
+def test_a_device_without_graphs_of_kernels(tmp_path: Path) -> None:
+    """An XPU: nothing is said about CUDA's."""
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0)
+    for _ in range(8):
+        with server.program.inside("user_annotation", DECODE.vllm):
+            for _ in range(60):
+                server.program.launch(5 * US, "gemm_kernel", call=20 * US, api="urEnqueueKernelLaunch")
+            server.program.synchronise(name="urQueueFinish")
+    row = rows_of(server.open(tmp_path))["eager_steps"]
+    assert "CUDA" not in row["suggestion"]
+    assert row["suggestion"].startswith("Launch fewer, larger kernels")
+
+
 def test_batches_above_the_largest_graph(tmp_path: Path) -> None:
     """The smaller ones replay graphs."""
     server = launching(20 * US, graphs_up_to=32, batches=(16, 32, 40))
@@ -107,6 +120,21 @@ def test_a_pause_within_steps(tmp_path: Path) -> None:
     assert "masks of structured output" in row["suggestion"]
     assert row["share_pct"] == pytest.approx(100 * 3.1 / 5.2, rel=0.03)
     assert row["saving_pct"] == pytest.approx(100 * 3 / 5.2, rel=0.05)
+
+
+def test_a_mask_that_takes_longer_than_the_forward_pass(tmp_path: Path) -> None:
+    """It is filled meanwhile, and still the device waits for its end: it is open nearly all of the time."""
+    server = Server(engine="sglang")
+    program = server.program
+    for _ in range(10):
+        with program.inside("user_annotation", DECODE.sglang):
+            program.replay(60, 80 * US)
+            server._frame("sglang/srt/constrained/xgrammar_backend.py(90): fill_vocab_mask", 7 * MS)
+            program.launch(MS // 10, "argmax")
+            program.synchronise()
+    row = rows_of(server.open(tmp_path))["bubble_between_steps"]
+    assert "The host runs xgrammar_backend.py(90): fill_vocab_mask then." in row["text"]
+    assert row["suggestion"].startswith("Fill masks of structured output")
 
 
 def test_two_parts_of_the_loop_share_the_wait(tmp_path: Path) -> None:

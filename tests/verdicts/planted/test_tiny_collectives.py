@@ -10,6 +10,7 @@ import pytest
 from hta_widgets.analysis.findings import CHECKED, overview
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import job
+from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import US, Program
 
 LATENCY, GB_PER_S = 30 * US, 100
@@ -148,3 +149,27 @@ def test_a_lone_rank_does_not_tell(tmp_path: Path):
     """What its peer was not recorded for may be waiting."""
     frame = overview(job(tmp_path, loop(many_small).events))
     assert "tiny_collectives" not in set(frame["topic"])
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "is_told"), [(8_192, 40, True), (4 << 20, 40, False), (8_192, 6, False)]
+)
+def test_small_messages_whose_latency_no_fit_tells(
+    tmp_path: Path, size: int, count: int, is_told: bool
+) -> None:
+    """All are of one size, as where a program averages its gradients one by one."""
+
+    def body(program: Rank) -> None:
+        program.alone()
+        for _ in range(count):
+            program.send(size)
+
+    trace = job(tmp_path, loop(body).events, loop(body).events)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    rows = frame.set_index("topic")
+    assert "tiny_collectives" not in rows.index
+    if is_told or "exposed_communication" in rows.index:
+        row = rows.loc["exposed_communication"]
+        assert (f"{count} allreduces a step send at most 8.00 KiB each." in row["text"]) is is_told
+        assert row["suggestion"].startswith("Flatten them into one tensor") is is_told

@@ -88,6 +88,16 @@ def test_a_rank_without_requests_computes_dummy_batches(tmp_path: Path, engine: 
     assert not {"slow_kernels", "imbalance", "outside", "withheld"} & set(rows)
 
 
+def test_dummy_batches_that_nothing_names_lie_outside_of_steps(tmp_path: Path) -> None:
+    """Without Python stacks: what is advised is not about set-up."""
+    own = (32, 100 * US, 100 * US)
+    ranks(tmp_path, *((own, own) if at < 2 else (own, (0, *own[1:])) for at in range(8)))
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text().replace(DUMMY, "engine.py(3): run"))
+    row = rows_of(Trace.open(tmp_path, cache=False))["outside"]
+    assert row["suggestion"].startswith("A server names no step while it has no requests")
+
+
 def test_ranks_with_batches_of_other_sizes(tmp_path: Path) -> None:
     row = rows_of(ranks(tmp_path, ((64, 140 * US, 100 * US), (16, 60 * US, 100 * US))))["straggler"]
     assert "Rank 0 computes 64 tokens per step, the others 16 on average." in row["text"]
