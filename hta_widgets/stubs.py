@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _IMPORT = re.compile(r"^from (\S+) import ([A-Za-z]\w*) as \2$", re.MULTILINE)
@@ -22,6 +23,15 @@ def from_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     spec: Any = sys.modules[package].__spec__
     stub = spec.loader.get_data(f"{spec.origin}i").decode()  # which its loader finds in a zip archive too
     homes = {name: home for home, name in _IMPORT.findall(stub)}
+
+    class Package(ModuleType):
+        """Python puts each imported submodule into its package, also one that is called as what it holds."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not (homes.get(name, package) != package and isinstance(value, ModuleType)):
+                super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def value_of(name: str) -> Any:
         if name not in homes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hta_widgets.analysis.core.claim import Said
 from hta_widgets.analysis.findings.finding import Finding, LostAs
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 

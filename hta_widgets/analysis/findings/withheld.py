@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis.replay.quality import WORST_ERROR_PCT, quality_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, counted, percent
 from hta_widgets.trace.model import Trace
@@ -49,6 +48,9 @@ def _records_lost(rank_trace: RankTrace) -> str:
     count = rank_trace.without_launch
     if count <= _FEW_UNCALLED * rank_trace.device_events:
         return ""
+    # with all of the replay: only where launches are missing
+    from hta_widgets.analysis.replay.quality import WORST_ERROR_PCT, quality_of
+
     quality = quality_of(rank_trace)
     if quality is None or abs(quality.model_error_pct) <= WORST_ERROR_PCT:
         return ""
