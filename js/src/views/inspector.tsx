@@ -261,7 +261,6 @@ function without(table: Table, names: readonly string[]): Table {
 
 /** The rows by a column. */
 function sorted(table: Table, [name = "", descending = false]: Sort): Table {
-  if (!table.column(name)) return table;
   const compare = byColumn(table, name, descending);
   const order = Array.from({ length: table.rows }, (_, row) => row).sort((a, b) => compare(a, b) || a - b);
   const moved = ({ values, ...rest }: Column) =>
