@@ -424,21 +424,26 @@ def memory_timeline(package: str, path: str) -> dict[str, Any]:
 # -- writing answers down ----------------------------------------------------------------------------
 
 
+PLAIN = {type(None), bool, int, float, str}
+
+
 def plain(value: Any) -> Any:
     """A value as JSON can hold it. Frames keep columns, index and order."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, pd.DataFrame):
         flat = ["|".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in value.columns]
         return {
             "kind": "frame",
             "columns": flat,
             "index_names": [str(name) for name in value.index.names],
-            "index": [plain(label) for label in value.index],
-            "data": [[plain(cell) for cell in value.iloc[:, at]] for at in range(len(flat))],
+            "index": plain(value.index.tolist()),
+            "data": [plain(value.iloc[:, at].tolist()) for at in range(len(flat))],
         }
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
+        return [item if type(item) in PLAIN else plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is pd.NA or value is pd.NaT:
