@@ -27,7 +27,8 @@ CALLS = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime"
 HOST = CALLS | {"cpu_op", "operator", "user_annotation", "python_function"}
 
 COMMUNICATION = re.compile(
-    r"nccl|rccl|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|::(?:dispatch|combine)",
+    r"nccl|rccl|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter"
+    r"|(?:deep_ep|pplx)::.*(?:dispatch|combine)",
     re.IGNORECASE,
 )
 STEP = re.compile(r"ProfilerStep#|execute_(\d+_)?context_|step\[")

@@ -171,7 +171,7 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
         every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
         text = say(
             "In the median step {what} {times} ({names}). That takes {who} {lost}.{beside} For {idle} the "
-            "device is idle meanwhile{with_work}.",
+            "device is idle meanwhile.{at_most}",
             what=region.what,
             times=Claim(
                 "per_step",
@@ -192,11 +192,11 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             if of_other.ns.any()
             else "",
             idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
-            with_work=say(
-                "; with the work that is launched so, that is {share}",
+            at_most=say(
+                " It costs at most {share}: all idle time, and the work that is launched so.",
                 share=inputs.of_time("lost_in_calls", of_lost.share_pct, ranks, calls=every),
             )
-            if of_lost.cost_ns < cost and of_lost.share_pct > idle
+            if not region.waits and of_lost.cost_ns < cost
             else "",
         )
         longest = longest_row(rank_trace, rows)
@@ -297,14 +297,15 @@ def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
 
 
 def _lost(inputs: Inputs, rank: int, region: _Region) -> Intervals:
-    """What the calls cost: the device idles in them or works on what they launch, or else they are shorter.
+    """What the calls cost: the time of the host in them, or at most what the device has of it.
 
-    Where the device has other work meanwhile, the time of the host is no loss.
+    A host that is late may make the device idle only later; without any idle time it delays nothing.
     """
     calls = inputs.of(rank, _made, region).rows
-    idle, open_ = _idle_in(inputs, rank, calls), _open(inputs, rank, calls)
+    open_ = _open(inputs, rank, calls)
     if region.waits:
-        return idle
+        return _idle_in(inputs, rank, calls)
+    idle = inputs.idle_causes(rank).gaps & inputs.judged_time(rank)
     work = _work(inputs, rank, calls)
     if region.with_work and work.length >= open_.length:
         return work

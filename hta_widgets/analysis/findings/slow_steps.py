@@ -28,7 +28,7 @@ _FEW = 0.5
 """Of the steps of a rank: more are no exception."""
 _EVALUATION = (
     "Evaluation is meant to happen. It takes less time if it comes less often, on fewer batches, or on "
-    "larger ones: under torch.inference_mode() no activations are kept."
+    "larger ones: torch.inference_mode() stores no activations."
 )
 _REGULAR = "the last pass of accumulated gradients, logging and evaluation do"
 

@@ -13,7 +13,7 @@ from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_r
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, Rule, several_ranks
 from hta_widgets.analysis.findings.serving_ranks import is_serving
-from hta_widgets.analysis.findings.unequal_work import more_work
+from hta_widgets.analysis.findings.unequal_work import MoreWork, more_work
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
 
@@ -79,11 +79,13 @@ def straggler(inputs: Inputs) -> Finding | None:
         late=late_ones,
         not_estimated=_BEFORE_ITS_WORK if "starting" in late.longer else "",
         severity="note" if late.began_late else None,
-        title=_title(late, few),
+        title=_title(late, few, why),
     )
 
 
-def _title(late: LateRanks, few: list[int]) -> str:
+def _title(late: LateRanks, few: list[int], why: MoreWork | None) -> str:
+    if why:
+        return f"Waiting for a rank with {'more requests' if why.of_requests else 'fuller experts'}"
     if late.began_late:
         return "Waiting for a rank that began late"
     return f"{RULE.title} in iteration {few[0]}" if len(few) == 1 else ""

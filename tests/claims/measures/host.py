@@ -82,13 +82,12 @@ def idle_in_calls(job: Job, stated: Stated) -> str:
 
 @check("lost_in_calls")
 def lost_in_calls(job: Job, stated: Stated) -> str:
-    """One of these calls is open and nothing runs, or what they launch does; start-up may be left out."""
+    """Nothing runs, or what these calls launch does."""
     ranks, lost = job.of(stated.ranks), 0
     for rank in ranks:
-        calls = calls_named(rank, stated.about["calls"])
-        idle = subtract(union(each.window for each in calls), rank.busy["any"])
-        lost += rank.within([*idle, *(each.window for each in launched_in(rank, calls))])
-    return at_most(stated, 100.0 * lost / sum(rank.judged_ns for rank in ranks), 0.1)
+        work = [each.window for each in launched_in(rank, calls_named(rank, stated.about["calls"]))]
+        lost += rank.within([*subtract(rank.windows, rank.busy["any"]), *work])
+    return close(stated, 100.0 * lost / sum(rank.judged_ns for rank in ranks), 0.02, 0.2)
 
 
 @check("per_step")

@@ -577,7 +577,8 @@ _NAMED = (
     ("LoRA", r"lora_|[bs]gmv"),
     (
         "communication",
-        r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl|::(dispatch|combine)",
+        r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|nccl|rccl"
+        r"|(?:deep_ep|pplx)::.*(?:dispatch|combine)",
     ),
     ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm|GroupProblem"),
     (
