@@ -11,6 +11,7 @@ import fsspec
 import numpy as np
 import pytest
 
+from hta_widgets import examples
 from hta_widgets.errors import TraceNotFoundError
 from hta_widgets.trace.reader import blocks, columns, scanner
 from hta_widgets.trace.reader.schema import NULL
@@ -212,6 +213,21 @@ def test_missing_column_reads_as_null() -> None:
     assert np.isnan(table.floats("memory_bandwidth_gbps")).all()
     assert table.codes("dtype").tolist() == [-1]
     assert table.sparse("stream")[0].size == 0
+
+
+@pytest.mark.parametrize(
+    "column", ["start_ns", "correlation", "bytes", "stream", "name", "tid", "grid", "collective_name"]
+)
+def test_values_of_some_events_are_those_of_all(column: str) -> None:
+    table = scanner.scan(Path(examples.path("ddp_4ranks")) / "rank-0.pt.trace.json.gz")
+    is_text = column in table.text_columns
+    some, of_all = (table.codes_of, table.codes(column)) if is_text else (table.ints_of, table.ints(column))
+    everything, having = np.arange(table.n), table.sparse(column)[0]
+    for rows in (everything, everything[:0], having, everything[::-7]):
+        found = some(column, rows)
+        np.testing.assert_array_equal(found, of_all[rows])
+        assert found.dtype == of_all.dtype
+        found[:] = 0  # a copy
 
 
 @pytest.mark.parametrize("block_bytes", [64, 257, 4096])
