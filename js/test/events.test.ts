@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { decode, type Table } from "../src/columns";
 import { eventColumn, nextSort } from "../src/events/cells";
 import { moveOf } from "../src/events/keys";
@@ -11,6 +11,9 @@ afterEach(() => document.body.replaceChildren());
 // jsdom lays nothing out: a viewport of a heading and ten rows
 beforeAll(() => {
   Object.defineProperty(HTMLElement.prototype, "clientHeight", { configurable: true, get: () => 264 });
+});
+afterAll(() => {
+  Reflect.deleteProperty(HTMLElement.prototype, "clientHeight"); // other files share the page
 });
 
 const ROWS = 5000;
