@@ -102,7 +102,7 @@ def test_every_analysis_answers_the_same(whole: Trace, limited: Trace, kind: str
 
 # Facts and start-up; what the rules ask of a rank; collectives; work beside waits, in the replay of the job,
 # and by launch configuration (twice); how well replays explain a rank; and some more of the one replayed.
-MOST_LOADS = 11  # one of them to tell what process groups are for that nothing describes
+MOST_LOADS = 8  # one of them to tell what process groups are for that nothing describes
 
 
 def test_the_overview_reads_each_rank_a_few_times_and_not_for_each_rule(

@@ -77,7 +77,13 @@ _OPTIONS: Final = {
 
 def engine_of(inputs: Inputs) -> str:
     """The engine whose names are recorded, "" for none of those that are known."""
-    return next((name for name, pattern in _ENGINES.items() if inputs.any_name(pattern)), "")
+    there = {name for rank in inputs.trace.ranks_of(inputs.scope) for name in inputs.of(rank, _engines)}
+    return next((name for name in _ENGINES if name in there), "")
+
+
+def _engines(inputs: Inputs, rank: int) -> list[str]:
+    names = inputs.trace.rank(rank).names
+    return [engine for engine, pattern in _ENGINES.items() if any(map(pattern.search, names))]
 
 
 def graphs_switch(inputs: Inputs) -> str:

@@ -22,7 +22,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, leading, passes
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -33,7 +33,6 @@ from hta_widgets.analysis.findings.sections import (
     UNKNOWN,
     VERDICT,
 )
-from hta_widgets.analysis.findings.shared_time import DIFFERENT_RECORDINGS
 from hta_widgets.analysis.findings.story_advice import Advice, advice_of, claimed
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
@@ -255,7 +254,7 @@ def _headline(
         return str(rate.iloc[0])
     said = _of_whole(frame, whole, parts, advice)
     if first:
-        late = frame.loc[frame["topic"] == DIFFERENT_RECORDINGS.topic, "headline"].eq(first).any()
+        late = frame.loc[_apart_ranks(frame), "headline"].eq(first).any()
         rest = f"the {duration(whole.ns)} that all record" if late else "the rest"
         return f"{first}; of {rest}, {said.replace(' of it', '', 1).removesuffix(_NOT_ESTIMATED)}"
     return f"{_time(scope, whole)}; {said}"
@@ -268,11 +267,16 @@ def _most_of_all(inputs: Inputs, frame: pd.DataFrame, whole: Whole | None) -> st
         return ""
     apart = frame[apart_from_work(frame)]
     if inputs.shared and max(inputs.shared.late.values(), default=0) > whole.ns:
-        late = apart[apart["topic"] == DIFFERENT_RECORDINGS.topic]
+        late = apart[_apart_ranks(apart)]
     else:
         named = apart["topic"].map(passes).astype("bool") | apart["name"].ne("")
         late = apart[named & (apart["cost_ns"] > whole.ns)]
     return "" if late.empty else str(late["headline"].iloc[0])
+
+
+def _apart_ranks(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows about ranks that recorded at different times."""
+    return frame["topic"].map(is_unjudged).astype("bool")
 
 
 def _time(scope: Scope, whole: Whole) -> str:

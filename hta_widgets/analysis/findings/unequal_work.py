@@ -79,9 +79,10 @@ def _of_requests(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
 
 
 def _of_experts(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
-    advice = spread_experts(inputs, "Its experts")
     if _get_more_tokens(inputs, ranks):
-        return MoreWork(False, NOTHING_SAID, advice)
+        return MoreWork(False, NOTHING_SAID, spread_experts(inputs, "Its experts"))
+    if not all(inputs.of(rank, _exchanges) for rank in ranks):
+        return None
     times = {rank: inputs.of(rank, _times).sum() for rank in inputs.judged_ns}
     table = pd.DataFrame(times, index=["experts", "rest"]).T
     mine, others = table[table.index.isin(ranks)].mean(), table[~table.index.isin(ranks)].median()
@@ -95,7 +96,7 @@ def _of_experts(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
         " Only kernels of experts take longer, {ratio} times as long: likely they get more tokens.",
         ratio=Claim("experts_times", float(ratio), "x", "", ranks, about, f"{ratio:.3g}"),
     )
-    return MoreWork(False, text, advice)
+    return MoreWork(False, text, spread_experts(inputs, "Its experts"))
 
 
 def spread_experts(inputs: Inputs, whose: str) -> str:
