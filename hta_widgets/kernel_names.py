@@ -81,16 +81,32 @@ def short_kernel_names(names: Iterable[str], length: int = _LENGTH) -> dict[str,
 
     Names that would read the same keep the beginning of the short one, and the part in which they differ.
     """
+    given = list(dict.fromkeys(names))
     groups: dict[str, list[str]] = {}
-    for name in dict.fromkeys(names):
+    for name in given:
         groups.setdefault(short_kernel_name(name, length), []).append(name)
     labels: dict[str, str] = {}
+    alike: dict[str, list[str]] = {}  # by what is kept of the short name
     for short, group in groups.items():
         if len(group) == 1:
             labels[group[0]] = short
         else:
-            labels |= _distinguished(short[: length - length // 3 - 1].rstrip("…"), group, length)
-    return labels
+            alike.setdefault(short[: length - length // 3 - 1].rstrip("…"), []).extend(group)
+    for head, group in alike.items():
+        labels |= _distinguished(head, group, length)
+    return _numbered({name: labels[name] for name in given}, length)
+
+
+def _numbered(labels: dict[str, str], length: int) -> dict[str, str]:
+    """The labels; where one was taken already, as of names that differ in several places, with a number."""
+    taken: dict[str, str] = {}
+    for name, label in labels.items():
+        number, own = 1, label
+        while own in taken:
+            number += 1
+            own = f"{label[: length - len(str(number)) - 2]}…#{number}"
+        taken[own] = name
+    return {name: label for label, name in taken.items()}
 
 
 def _distinguished(head: str, names: list[str], length: int) -> dict[str, str]:

@@ -16,6 +16,8 @@ from hta_widgets.timeline import Pyramid, build_lanes, kept_lanes, lanes_of, pac
 from hta_widgets.trace.classify import EventClass
 from tests.trace.helpers import damage
 
+pytestmark = pytest.mark.slow
+
 NAME = "ddp_4ranks"
 
 

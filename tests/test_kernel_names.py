@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hta_widgets import Trace
@@ -75,6 +75,7 @@ def test_names_that_would_read_the_same_keep_what_differs() -> None:
     .map("".join)
     .flatmap(lambda start: st.lists(st.text("ab<", max_size=60).map(lambda end: start + end), max_size=8))
 )
+@example([f"void f<void f<{'a' * 30}{end}" for end in ("", "<", "a", "a<")])  # two short names begin alike
 def test_different_names_have_different_labels(names: list[str]) -> None:
     labels = short_kernel_names(names, 40)
     assert labels.keys() == set(names)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 WHERE = {
     "test": "def test_it(): threading.Event().wait()",
     "teardown": """

@@ -23,6 +23,8 @@ from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import EVERY_CASE, SOME_GPU_TRACES, crossed, shared_trace, tried
 
+pytestmark = pytest.mark.slow
+
 BY = ("kernel", "op", "call_path", "module", "phase", "collective")
 COVER_ALL = ("kernel", "op", "call_path", "phase")
 STEP = 1_000_000

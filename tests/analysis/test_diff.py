@@ -37,6 +37,8 @@ from tests.analysis.kineto_file import event, job, kernel, launch, write
 from tests.analysis.multirank import RankFile
 from tests.support import EVERY_CASE, shared_trace, tried
 
+pytestmark = pytest.mark.slow
+
 NCCL = "ncclDevKernel"
 
 

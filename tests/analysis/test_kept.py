@@ -24,6 +24,8 @@ from hta_widgets.trace.arrow_frames import read_frame
 from tests.job.many_ranks import write_job
 from tests.support import EVERY_CASE
 
+pytestmark = pytest.mark.slow
+
 SPLIT = [kind for kind, entry in ANALYSES.items() if entry.splits()]
 JOBS = ["ddp_4ranks", "gpt2_fsdp_full_shard", "host only"]
 ASKED = [("ddp_4ranks", "host only"), ("gpt2_fsdp_full_shard", "host only")]  # in turn

@@ -27,6 +27,8 @@ from hta_widgets.trace.reader.remote_errors import is_final, library_error, show
 from tests.trace.helpers import kernel, slice_
 from tests.trace.http_server import Server, cut, fine, serving, silent, status
 
+pytestmark = pytest.mark.slow
+
 
 def content(rank: int, events: int = 2) -> bytes:
     """A trace; with many events larger than the blocks that are read at once."""

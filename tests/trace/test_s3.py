@@ -18,6 +18,8 @@ from hta_widgets.trace import Trace
 from hta_widgets.trace.reader import remote
 from tests.trace.test_remote import content
 
+pytestmark = pytest.mark.slow
+
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 

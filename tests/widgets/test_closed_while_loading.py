@@ -17,6 +17,8 @@ from hta_widgets.widgets import trace_explorer
 from hta_widgets.widgets.part import Part
 from tests.support import ROOT, crossed
 
+pytestmark = pytest.mark.slow
+
 Until = Callable[[Callable[[], bool]], None]
 
 

@@ -31,6 +31,8 @@ from tests.report.reading import content
 from tests.support import shared_trace
 from tests.widgets.comparing import SETUPS, Until, counted
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def viewer(pair: dict[str, Trace], until: Until) -> Iterator[DiffViewer]:

@@ -14,6 +14,8 @@ from tests.widgets.exchanging_job import MARKUP, RING, write_job
 from tests.widgets.test_explorer_clock import part
 from tests.widgets.test_trace_explorer import settled
 
+pytestmark = pytest.mark.slow
+
 STEPS = Scope(iterations=(0, 1))  # which is what panels are about: steps, not all recorded device work
 
 

@@ -16,6 +16,8 @@ from tests.support import shared_trace
 from tests.widgets.decoded import numbers
 from tests.widgets.test_trace_explorer import settled
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def behind() -> Trace:

@@ -12,6 +12,8 @@ from hta_widgets.widgets import runtime as runtimes
 from hta_widgets.widgets.freezing import settle
 from tests.support import shared_trace
 
+pytestmark = pytest.mark.slow
+
 CHANGES = [edits.kernels(2.0), edits.host(0.5)]
 
 

@@ -20,6 +20,8 @@ from tests.support import EVERY_CASE, ROOT
 from tests.widgets.test_live_kernel import VERSIONS, bare
 from tests.widgets.watched_explorers import SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> None:
     """The garbage collector runs in any thread, such as one that the holder of the lock waits for."""

@@ -12,6 +12,8 @@ import pytest
 from tests.support import EVERY_CASE, ROOT
 from tests.widgets.forked import JOB, SECONDS
 
+pytestmark = pytest.mark.slow
+
 # In a process of its own: what other tests leave running in this one would be forked, too.
 PARENT = """
 import multiprocessing, sys

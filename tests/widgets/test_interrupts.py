@@ -21,6 +21,8 @@ from hta_widgets.widgets.freezing import settle
 from tests.support import EVERY_CASE
 from tests.widgets.forked import JOB
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = str(Path(hta_widgets.__file__).parent)
 
 Until = Callable[[Callable[[], bool]], None]

@@ -23,6 +23,8 @@ from tests.job.many_ranks import write_job
 from tests.report.reading import part
 from tests.widgets.decoded import numbers as table_numbers
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 SLOW = 5
 

@@ -28,6 +28,8 @@ from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import runtime
 from hta_widgets.widgets.steps_panel import StepsPanel
 
+pytestmark = pytest.mark.slow
+
 NAN, INF = math.nan, math.inf
 DEEP: list[Any] = []
 for _ in range(200):

@@ -13,6 +13,8 @@ from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.part import Part
 from tests.job.many_ranks import write_job
 
+pytestmark = pytest.mark.slow
+
 FEW, MANY = 32, 128
 LONGEST = 15_000  # bytes of one part, of one change
 A_RANK = 25  # bytes in the selector, which draws them all: its number, and times of up to four bytes

@@ -21,6 +21,8 @@ from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.selection import FARTHEST_NS, Selection
 from tests.report.reading import content
 
+pytestmark = pytest.mark.slow
+
 Until = Callable[[Callable[[], bool]], None]
 
 

@@ -14,6 +14,8 @@ from hta_widgets.widgets.notes import notes_on
 from hta_widgets.widgets.roofline_panel import RooflinePanel
 from tests.analysis.test_roofline import COPY, SQUARE, TF32, US, opened, operator
 
+pytestmark = pytest.mark.slow
+
 OWN = {"A100 40GB": {"tflops": {"tensor_tf32": 100.0}}}
 
 

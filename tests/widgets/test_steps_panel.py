@@ -14,6 +14,8 @@ from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.steps_panel import StepsPanel
 from tests.widgets.decoded import numbers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def panel(ddp: Trace) -> Iterator[StepsPanel]:

@@ -21,6 +21,8 @@ from hta_widgets.trace.reader.table import EventTable
 from tests.trace.perfetto.proto import data, double, fixed64, number, packet
 from tests.trace.perfetto.writer import annotation, kineto, pytorch
 
+pytestmark = pytest.mark.slow
+
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
 
