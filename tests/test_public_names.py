@@ -13,6 +13,8 @@ import pytest
 import hta_widgets
 from hta_widgets import analysis
 
+pytestmark = pytest.mark.slow
+
 LAZY = (
     "hta_widgets", "hta_widgets.analysis", "hta_widgets.hta.analyzers", "hta_widgets.hta.methods",
 )  # fmt: skip

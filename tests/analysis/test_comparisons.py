@@ -12,6 +12,8 @@ from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.errors import MissingDataError, NotComparableError
 from tests.support import EVERY_CASE, shared_trace
 
+pytestmark = pytest.mark.slow
+
 SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
 
 

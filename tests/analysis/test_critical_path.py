@@ -26,6 +26,8 @@ from tests.replay.program import queued
 from tests.replay.recordings import ranks_of, recorded
 from tests.support import EVERY_CASE, SOME_EXAMPLES, SOME_GPU_TRACES, shared_trace, tried
 
+pytestmark = pytest.mark.slow
+
 
 def step(end: int, start: int = 0) -> dict:
     return event("user_annotation", "ProfilerStep#1", start, end - start)

@@ -15,6 +15,8 @@ from hta_widgets.analysis.strategy.table import sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.edited_jobs import Event, clone, collective, each, edited, in_first_step, kernels_of, only
 
+pytestmark = pytest.mark.slow
+
 BF16 = 2
 
 

@@ -15,6 +15,8 @@ from hta_widgets.trace.reader.scanner import scan
 from tests.support import shared_trace
 from tests.trace.test_scanner_fuzz import SEED_TEXT, mutate
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = [
     "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
     "hta/trace_filter/sampled_rank-0.json.gz",

@@ -27,6 +27,8 @@ from tests.support import tried
 from tests.widgets.comparing import Until, counted, texts
 from tests.widgets.decoded import numbers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", COMPARISONS)
 def test_a_panel_shows_the_comparison_and_follows_a_selection(

@@ -23,6 +23,8 @@ from tests.trace.helpers import kernel, slice_
 from tests.trace.helpers import write as write_trace
 from tests.widgets.decoded import numbers
 
+pytestmark = pytest.mark.slow
+
 Ask = Any
 
 

@@ -11,6 +11,8 @@ from hta_widgets.widgets.freezing import settle
 from tests.job.many_ranks import write_job
 from tests.trace.helpers import slice_, write
 
+pytestmark = pytest.mark.slow
+
 PARTS = ["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]
 
 

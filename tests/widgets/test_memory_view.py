@@ -20,6 +20,8 @@ from tests.memory_snapshot.test_beside import EPOCH_US, recording, snapshot
 from tests.report.reading import content
 from tests.widgets.decoded import numbers
 
+pytestmark = pytest.mark.slow
+
 MODEL, LOSS = "/home/anna/app/model.py:20:forward", "/home/anna/app/loss.py:3:loss"
 
 

@@ -18,6 +18,8 @@ from tests.analysis.training_memory import Training
 from tests.support import shared_trace
 from tests.widgets.decoded import numbers
 
+pytestmark = pytest.mark.slow
+
 
 def test_panel_shows_the_frame_of_the_selection(ddp: Trace, until: Any) -> None:
     selection = Selection(ranks=(1,))

@@ -14,6 +14,8 @@ from hta_widgets.charts.svg import Picture
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets import static_preview
 
+pytestmark = pytest.mark.slow
+
 
 class Shell:
     """What is used of the IPython shell in a Jupyter kernel; records what is sent."""

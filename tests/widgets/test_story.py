@@ -22,6 +22,8 @@ from hta_widgets.widgets.relevance import first_panels, unanswered
 from hta_widgets.widgets.story import Story
 from tests.support import shared_input, shared_trace
 
+pytestmark = pytest.mark.slow
+
 LACKING = {"cupti_counters", "fsdp_units", "module_stacks", "serving_steps", "serving_phases", "roles"}
 
 

@@ -22,6 +22,8 @@ from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_trace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:

@@ -17,6 +17,8 @@ from hta_widgets.widgets.loading import LoadingCancelledError
 from tests.analysis.kineto_file import job, kernel, launch
 from tests.support import shared_input
 
+pytestmark = pytest.mark.slow
+
 DDP = examples.path("ddp_4ranks")
 FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector", "story")
 

@@ -22,6 +22,8 @@ from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE, bundle, runtime
 from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, effect_of, settings_of, time_class
 from tests.support import shared_trace
 
+pytestmark = pytest.mark.slow
+
 MANY = [edits.kernels(1.82), edits.host(0.5), edits.syncs(), edits.communication(0)]
 
 

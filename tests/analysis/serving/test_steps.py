@@ -18,6 +18,8 @@ from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Bat
 from tests.support import shared_input, shared_trace
 from tests.verdicts.planted.host_program import MS
 
+pytestmark = pytest.mark.slow
+
 DECODE = Batch(decodes=32)
 
 
