@@ -81,9 +81,8 @@ def short_kernel_names(names: Iterable[str], length: int = _LENGTH) -> dict[str,
 
     Names that would read the same keep the beginning of the short one, and the part in which they differ.
     """
-    given = list(dict.fromkeys(names))
     groups: dict[str, list[str]] = {}
-    for name in given:
+    for name in dict.fromkeys(names):
         groups.setdefault(short_kernel_name(name, length), []).append(name)
     labels: dict[str, str] = {}
     alike: dict[str, list[str]] = {}  # by what is kept of the short name
@@ -94,7 +93,7 @@ def short_kernel_names(names: Iterable[str], length: int = _LENGTH) -> dict[str,
             alike.setdefault(short[: length - length // 3 - 1].rstrip("…"), []).extend(group)
     for head, group in alike.items():
         labels |= _distinguished(head, group, length)
-    return _numbered({name: labels[name] for name in given}, length)
+    return _numbered({name: labels[name] for group in groups.values() for name in group}, length)
 
 
 def _numbered(labels: dict[str, str], length: int) -> dict[str, str]:
