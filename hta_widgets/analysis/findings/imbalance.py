@@ -96,7 +96,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     slow, most, delays = _few_ranks(inputs.late), _main_cause(inputs.late), late_rounds(inputs)
-    suggestion, experts = _BALANCE, expert_times(inputs)
+    suggestion = _BALANCE
     why = None if most is None else more_work(inputs, (most,))
     if why:
         suggestion = why.advice
@@ -104,7 +104,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         suggestion = (
             f"Compare {ranks_in_words(slow)} with the others: their kernels, devices, clocks, nodes and data."
         )
-    elif 2 * int((experts.max(axis=1) - experts.mean(axis=1)).sum()) > cost:
+    elif 2 * _beyond_mean(expert_times(inputs)) > cost:
         suggestion = spread_experts(inputs, "Experts of some ranks")
     elif 2 * in_pairs > found["dur_ns"].sum():
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
@@ -183,6 +183,11 @@ def _causing_most(late: pd.DataFrame, rank: int, who: str = "") -> Text:
         rank=Claim("causes_most_waiting", (rank,), "ranks", shown=who),
         share=Claim("caused_waiting", 100.0 * caused / int(late["waited_ns"].sum()), "%", "waiting", (rank,)),
     )
+
+
+def _beyond_mean(times: pd.DataFrame) -> int:
+    """How much longer the slowest rank takes than the mean of all, over all steps, ns."""
+    return int((times.max(axis=1) - times.mean(axis=1)).sum())
 
 
 RULES = (

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import ALONE
 from hta_widgets.arrays import Int64
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.core.intervals import Intervals
+    from hta_widgets.analysis.findings.inputs import Inputs
 
 _NEARLY_ALL = 0.9
 
@@ -93,3 +98,9 @@ def lost_on(frame: pd.DataFrame, lost: str | Mapping[int, int]) -> Loss | None:
     if len(frame) > 1 and most >= ALONE * (float(share.sum()) - most) / (len(frame) - 1):
         return Loss(frame.iloc[[worst]], ns[[worst]], len(frame))
     return Loss(frame, ns, len(frame))
+
+
+def lost_on_ranks(inputs: Inputs, lost: Mapping[int, Intervals]) -> tuple[float, int]:
+    """How much of the judged time of these ranks that is, in %, and ns on each."""
+    whole = sum(time.length for time in lost.values())
+    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in lost), whole // len(lost)

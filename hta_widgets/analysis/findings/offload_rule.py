@@ -11,9 +11,11 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_name
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on_ranks
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
@@ -39,17 +41,16 @@ def optimizer_on_host(inputs: Inputs) -> Finding | None:
         return None
     ranks = inputs.idle["rank"].tolist()
     lost = {rank: inputs.of(rank, waits_for_update) for rank in ranks}
-    whole = sum(time.length for time in lost.values())
-    if not whole:
+    if not any(map(len, lost.values())):
         return None
+    share, cost = lost_on_ranks(inputs, lost)
     worst = max(ranks, key=lambda rank: (lost[rank].length, -rank))
     rank_trace = inputs.trace.rank(worst)
     rows = updates_on_host(rank_trace)
     names = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
     name = longest_name(rank_trace, rows)
-    share = 100.0 * whole / sum(inputs.judged_ns[rank] for rank in ranks)
     return Finding(
-        whole // len(ranks),
+        cost,
         share,
         say(
             "The optimizer runs on the host. The device is idle {lost} meanwhile, in {name}.",
@@ -80,8 +81,7 @@ def waits_for_update(inputs: Inputs, rank: int) -> Intervals:
     """When a device is idle in the judged time while its host updates parameters."""
     rank_trace = inputs.trace.rank(rank)
     rows = updates_on_host(rank_trace)
-    meanwhile = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return inputs.idle_causes(rank).gaps & meanwhile & inputs.judged_time(rank)
+    return inputs.idle_causes(rank).gaps & open_time(rank_trace, rows) & inputs.judged_time(rank)
 
 
 RULE = Rule(

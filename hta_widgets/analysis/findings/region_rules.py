@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.anomaly_rule import ADVICE, checks_of
-from hta_widgets.analysis.findings.call_time import without_backward
+from hta_widgets.analysis.findings.call_time import open_time, without_backward
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
@@ -284,8 +284,7 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
 
 def _open(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
     """When one of these calls is open in the judged time."""
-    rank_trace = inputs.trace.rank(rank)
-    return Intervals.union(rank_trace.start[calls], rank_trace.end[calls]) & inputs.judged_time(rank)
+    return open_time(inputs.trace.rank(rank), calls) & inputs.judged_time(rank)
 
 
 def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
@@ -293,7 +292,7 @@ def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
     rank_trace = inputs.trace.rank(rank)
     launch = _launches(rank_trace)
     rows = np.flatnonzero(np.isin(rank_trace.issuer, launch[begins_in(rank_trace, launch, calls)]))
-    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows]) & inputs.judged_time(rank)
+    return open_time(rank_trace, rows) & inputs.judged_time(rank)
 
 
 def _lost(inputs: Inputs, rank: int, region: _Region) -> Intervals:
@@ -320,7 +319,7 @@ def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:
 
 def _idle_in(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
     rank_trace = inputs.trace.rank(rank)
-    idle = inputs.idle_causes(rank).gaps & Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
+    idle = inputs.idle_causes(rank).gaps & open_time(rank_trace, calls)
     if rank in inputs.start_up:
         idle -= inputs.start_up[rank].idle
     return idle & inputs.judged_time(rank)

@@ -13,9 +13,10 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on_ranks
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, lost_on_ranks, of_ranks
+from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks
 from hta_widgets.analysis.idle.pauses import collecting
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits

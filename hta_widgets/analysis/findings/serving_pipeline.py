@@ -12,9 +12,10 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import computing
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on_ranks
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_ranks import lost_on_ranks, of_ranks
+from hta_widgets.analysis.findings.serving_ranks import of_ranks
 
 _PASSES_ON: Final = re.compile(r"SendRecv|send_recv|isend|irecv", re.IGNORECASE)
 # Ranks of one stage compute at the same time, those of two stages hardly ever.

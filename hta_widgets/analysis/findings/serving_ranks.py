@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.serving.table import is_server
 
@@ -24,12 +23,6 @@ def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, 
     """What is found of the ranks that name steps of a server, and whose device work is recorded."""
     ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
     return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
-
-
-def lost_on_ranks(inputs: Inputs, lost: Mapping[int, Intervals]) -> tuple[float, int]:
-    """How much of the judged time of these ranks that is, in %, and ns on each."""
-    whole = sum(time.length for time in lost.values())
-    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in lost), whole // len(lost)
 
 
 def steps_in_words(phase: str) -> str:

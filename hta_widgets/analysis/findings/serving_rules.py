@@ -12,13 +12,13 @@ from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.loss import lost_on_ranks
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.serving_advice import option
 from hta_widgets.analysis.findings.serving_host import named, waiting, where_of
 from hta_widgets.analysis.findings.serving_ranks import (
     DECODING,
     is_serving,
-    lost_on_ranks,
     of_ranks,
     steps_in_words,
 )
