@@ -2,7 +2,7 @@
 
 import { afterEach, expect, it, vi } from "vitest";
 import type { FrozenModel } from "../src/host";
-import { drawn, show } from "./support";
+import { drawn, press, show } from "./support";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -59,13 +59,9 @@ it("drops one clause, with the focus on what takes its place", async () => {
 
 it.each(["Delete", "Backspace", "x"])("drops a clause by the key that deletes: %s", async (key) => {
   const { model, button } = await selected({ ranks: [1], streams: [7] });
-  const press = (held: KeyboardEventInit) => {
-    const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...held });
-    button("Drop rank 1").dispatchEvent(event);
-    return event.defaultPrevented;
-  };
-  expect(press({ ctrlKey: true })).toBe(false);
-  expect(press({})).toBe(key !== "x");
+  const drop = button("Drop rank 1");
+  expect(press(drop, key, { ctrlKey: true })).toBe(false);
+  expect(press(drop, key)).toBe(key !== "x");
   expect(model.get("ranks")).toEqual(key === "x" ? [1] : []);
   expect(model.get("streams")).toEqual([7]);
 });
@@ -86,17 +82,6 @@ it("undoes and redoes what can be, by buttons and keys", async () => {
   button("Undo").click();
   button("Redo").click(); // there is nothing to
   expect([sent, button("Redo").getAttribute("aria-disabled")]).toEqual([["undo"], "true"]);
-  const press = (target: Element, key: string, held: KeyboardEventInit) => {
-    const event = new KeyboardEvent("keydown", {
-      key,
-      bubbles: true,
-      composed: true,
-      cancelable: true,
-      ...held,
-    });
-    target.dispatchEvent(event);
-    return event.defaultPrevented;
-  };
   const inside = button("Undo");
   expect(press(inside, "z", { ctrlKey: true })).toBe(true);
   expect(press(inside, "Z", { metaKey: true, shiftKey: true })).toBe(true);

@@ -9,7 +9,7 @@ import { placed } from "../src/job/places";
 import { ordered, type Rank, ranksOf, roleOf, shading } from "../src/job/ranks";
 import { Cells, Pairs, UNKNOWN } from "../src/job/sent";
 import { type Evidence, SHOW } from "../src/showing";
-import { drawn, wire } from "./support";
+import { drawn, press, wire } from "./support";
 
 const NONE = Number.NaN;
 
@@ -250,10 +250,6 @@ const marks = (el: Element) => [...el.querySelectorAll<SVGElement>("[data-at]")]
 const mark = (el: Element, at: string) => el.querySelector(`[data-at="${at}"]`) as SVGElement;
 const button = (el: Element, text: string) =>
   [...el.querySelectorAll("button")].find((one) => one.textContent === text) as HTMLButtonElement;
-
-function press(target: Element, key: string, more: KeyboardEventInit = {}) {
-  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
-}
 
 /** jsdom lays nothing out: the picture begins at 0, 0. */
 function pointer(target: Element, type: string, x: number, y: number) {

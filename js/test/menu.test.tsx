@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type Item, Menu, type Task } from "../src/menu";
+import { press } from "./support";
 
 const nothing = () => undefined;
 let root: HTMLElement;
@@ -32,10 +33,9 @@ async function opened(...actions: Partial<Item>[]): Promise<void> {
 }
 
 async function pressed(key: string, held: KeyboardEventInit = {}): Promise<boolean> {
-  const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...held });
-  document.activeElement?.dispatchEvent(event);
+  const consumed = press(document.activeElement, key, held);
   await rest();
-  return event.defaultPrevented;
+  return consumed;
 }
 
 it("opens with the focus on the first action, and closes by the same button", async () => {

@@ -5,6 +5,7 @@ import { render } from "preact";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { byRelevance, type Entry, PanelBar } from "../src/panelbar";
 import { Picker, PickerStatus, step } from "../src/picker";
+import { press } from "./support";
 
 let root: HTMLElement;
 
@@ -22,10 +23,9 @@ const buttons = () => [...root.querySelectorAll<HTMLElement>("button")];
 const focused = () => document.activeElement?.textContent;
 
 async function pressed(key: string, held: KeyboardEventInit = {}): Promise<boolean> {
-  const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...held });
-  document.activeElement?.dispatchEvent(event);
+  const consumed = press(document.activeElement, key, held);
   await rest();
-  return event.defaultPrevented;
+  return consumed;
 }
 
 /** Ranks 10, 20, ... 60 in rows of three, with the focus on the first. */

@@ -130,3 +130,16 @@ export function outside(svg: SVGSVGElement): string[] {
     return fits ? [] : [`${element.outerHTML.slice(0, 120)} of ${width} x ${height}, moved by ${dx}, ${dy}`];
   });
 }
+
+/** A key goes down there; whether it was consumed. */
+export function press(target: Element | null, key: string, held: KeyboardEventInit = {}): boolean {
+  const event = new KeyboardEvent("keydown", {
+    key,
+    bubbles: true,
+    composed: true,
+    cancelable: true,
+    ...held,
+  });
+  target?.dispatchEvent(event);
+  return event.defaultPrevented;
+}

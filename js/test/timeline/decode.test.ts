@@ -2,17 +2,10 @@ import { describe, expect, it } from "vitest";
 import { decodeSlices, decodeWindow } from "../../src/timeline/decode";
 import { findIn, sliceAt } from "../../src/timeline/source";
 import type { Items, Outline } from "../../src/timeline/types";
+import { shuffled } from "./two_ranks";
 
 const ESCAPE = 0xffffffff;
 
-/** As `shuffled` in hta_widgets/timeline/pack.py. */
-function shuffled(values: readonly number[], size: number): number[] {
-  const planes: number[] = [];
-  for (let plane = 0; plane < size; plane++) {
-    for (const value of values) planes.push(Math.floor((value >>> 0) / 256 ** plane) & 255);
-  }
-  return planes;
-}
 const float64 = (values: readonly number[]) => [...new Uint8Array(Float64Array.from(values).buffer)];
 
 it("finds the slice at a time, or near it, on its own lane only", () => {

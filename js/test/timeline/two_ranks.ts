@@ -83,3 +83,12 @@ export const outline: Outline = {
     { rank: 3, lane: null, start: 2300, dur: 1900, reason: "lost" },
   ],
 };
+
+/** As `shuffled` in hta_widgets/timeline/pack.py. */
+export function shuffled(values: ArrayLike<number>, size: number): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(values.length * size);
+  for (let i = 0; i < values.length; i++)
+    for (let plane = 0; plane < size; plane++)
+      out[plane * values.length + i] = Math.floor((values[i] as number) / 256 ** plane) & 255;
+  return out;
+}

@@ -6,7 +6,7 @@ import { BUILT, MOVED } from "../../src/timeline/linking";
 import type { Timeline } from "../../src/timeline/timeline";
 import { drawn, mount, views } from "../support";
 import { standIns } from "./canvas";
-import { outline, slices } from "./two_ranks";
+import { outline, shuffled, slices } from "./two_ranks";
 
 const open: AbortController[] = [];
 afterEach(() => {
@@ -37,15 +37,6 @@ beforeEach(() => {
   ] as const)
     vi.spyOn(Element.prototype, name, "get").mockReturnValue(px);
 });
-
-/** As `shuffled` in hta_widgets/timeline/pack.py. */
-function shuffled(values: ArrayLike<number>, size: number): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(values.length * size);
-  for (let i = 0; i < values.length; i++)
-    for (let plane = 0; plane < size; plane++)
-      out[plane * values.length + i] = Math.floor((values[i] as number) / 256 ** plane) & 255;
-  return out;
-}
 
 /** The slices as Python sends them: starts as the time since the one before ended. */
 function packed(): { layout: object; parts: Uint8Array<ArrayBuffer>[] } {
