@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.kernel_names import short_kernel_name
@@ -69,20 +70,25 @@ def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
     What lies in another one of them is a part of that.
     """
     waits = idle.late_host
+    found: list[ColdCall] = []
+    for kind, chosen in _long_calls(rank_trace).items():
+        before = np.array([call.row for call in found], np.int64)
+        known = Intervals.union(rank_trace.start[before], rank_trace.end[before])
+        found += _of_kind(rank_trace, kind, chosen, waits, known)
+    return sorted(found, key=lambda call: int(rank_trace.start[call.row]))
+
+
+@memoize_per_rank()
+def _long_calls(rank_trace: RankTrace) -> dict[str, Int64]:
+    """The rows of long calls of each kind, whoever waits for them, as no selection changes them."""
     rows = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur >= LONG_NS))
     runtime = rank_trace.event_class[rows] == EventClass.RUNTIME
-    kinds = {
+    return {
         "compiler": rows[_of_names(rank_trace, rows, COMPILES.search)],
         "profiler": rows[rank_trace.event_class[rows] == EventClass.OVERHEAD],
         "driver": rows[runtime & _of_names(rank_trace, rows, _DRIVER.match)],
         "first": np.array(_first_calls(rank_trace, rows), np.int64),
     }
-    found: list[ColdCall] = []
-    for kind, chosen in kinds.items():
-        before = np.array([call.row for call in found], np.int64)
-        known = Intervals.union(rank_trace.start[before], rank_trace.end[before])
-        found += _of_kind(rank_trace, kind, chosen, waits, known)
-    return sorted(found, key=lambda call: int(rank_trace.start[call.row]))
 
 
 def _of_kind(
