@@ -267,7 +267,7 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
   );
   expect(question).toMatchObject({ method: "anchors", params: { run: 0, t0: 0, t1: 100 } });
   const rows = new DataView(Float64Array.of(0, 100, 1000, 1400).buffer);
-  const result = { n: 2, runs: 2, from: 0, to: 100 };
+  const result = { n: 2, runs: 2, from: 0, to: 40 }; // and up to the middle of the view
   model.emit("msg:custom", { rpc: 1, call: question?.call, result }, [rows]);
   await drawn();
   expect(b.follow).toHaveBeenLastCalledWith({ t0: 1150, t1: 1250 });
@@ -288,6 +288,13 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
   lock?.click();
   await drawn();
   expect([model.get("locked"), lock?.ariaPressed, align.disabled]).toEqual([false, "false", true]);
+});
+
+it("shows each panel once where there are no timelines", async () => {
+  const { el } = await show({ ...viewer, parts: viewer.parts.slice(0, 1) }, children());
+  await drawn();
+  expect(marks(el)).toHaveLength(5);
+  expect(el.querySelector('[aria-label="Timelines"]')).toBeNull();
 });
 
 it.each([false, true])("names the highlighted line, and drops it (frozen: %s)", async (frozen) => {

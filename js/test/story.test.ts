@@ -234,6 +234,18 @@ it("offers What if where a replay makes the change, and not in a report", async 
   offers()[0]?.click();
   expect([offers().length, asked]).toEqual([1, [0]]);
   document.body.replaceChildren();
+  const edits = "[edits.host(0.5)]";
+  const offered = async (more: object) => {
+    const { el: page } = await inExplorer({
+      content: { ...CONTENT, advice: [finding("A", { edits, ...more })] },
+    });
+    const found = page.textContent?.includes("What if…");
+    document.body.replaceChildren();
+    return found;
+  };
+  expect(await offered({ form: "hidden" })).toBe(true);
+  expect(await offered({ form: "unknown" })).toBe(false); // what it costs, not what would be saved
+  expect(await offered({ edits: "" })).toBe(false);
   const report = await inExplorer({ frozen: true });
   expect(report.el.textContent).not.toContain("What if…");
 });

@@ -105,7 +105,7 @@ const TRAITS = {
     focus_gap: null,
     critical_path: false,
   },
-  ...{ moved_window: null, times: "recorded", times_note: "", switchable: false, python: "folded" },
+  ...{ moved_window: null, times: "recorded", times_note: "", switchable: false, python: "nested" },
   ...{ lane_filter: "", pinned: [], lane_groups: "rank", lane_order: [], flags: [], counters: [] },
   ...{ first_ranks: [], added_ranks: [], every_rank: false },
 };
@@ -270,4 +270,20 @@ it("draws what is arranged anew in place of the old, and nothing once it is gone
   expect(el.querySelectorAll(".hta-timeline")).toHaveLength(1);
   over.abort();
   expect(el.children).toHaveLength(0);
+});
+
+it("offers to set calls of Python apart where there are any, and a kernel to do so", async () => {
+  const offered = async (state: object, more: object) => {
+    const { el, ready } = await shown(state as Record<string, unknown>, more);
+    await ready();
+    await drawn();
+    [...el.querySelectorAll("button")].find(({ textContent }) => textContent === "Lanes")?.click();
+    await drawn();
+    expect(el.textContent).toContain("Group by");
+    return el.textContent?.includes("Modules and Python on lanes of their own");
+  };
+  const python = { class_of: [8, 0, 1, 2] };
+  expect(await offered({}, {})).toBe(false);
+  expect(await offered({}, python)).toBe(true);
+  expect(await offered({ frozen: true }, python)).toBe(false);
 });
