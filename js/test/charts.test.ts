@@ -789,6 +789,31 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
   vi.unstubAllGlobals();
 });
 
+it("writes the table itself where it is all there, and asks the kernel for lines that were searched", async () => {
+  const saved: Blob[] = [];
+  vi.stubGlobal("URL", {
+    createObjectURL: (blob: Blob) => {
+      saved.push(blob);
+      return "blob:x";
+    },
+    revokeObjectURL: () => {},
+  });
+  const csv = async (state: object) => {
+    const { el, model } = await show({ ...bars, ...state });
+    el.querySelector<HTMLElement>('[aria-haspopup="menu"]')?.click();
+    await drawn();
+    [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')]
+      .find((one) => one.textContent === "CSV")
+      ?.click();
+    await drawn();
+    document.body.replaceChildren();
+    return [saved.splice(0).length, model.sent.length];
+  };
+  expect(await csv({ rows: 2 })).toEqual([1, 0]);
+  expect(await csv({ rows: 2, search: "gemm" })).toEqual([0, 1]);
+  vi.unstubAllGlobals();
+});
+
 it("offers of a cut table in a report what the report holds", async () => {
   const { el, model } = await show({ ...bars, rows: 900, frozen: true });
   el.querySelector<HTMLElement>('[aria-haspopup="menu"]')?.click();

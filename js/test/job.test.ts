@@ -335,6 +335,35 @@ it("keeps what it shows until the costs are there, for a while", async () => {
   expect(first()).toBe("Rank 0 (culprit: more work): 0 ns waiting per step");
 });
 
+it("says what the job could save, and of one finding at a time what to do", async () => {
+  const advice = ["A", "B"].map((title) => ({
+    ...{ topic: title, noun: title, title: `${title} costs`, form: "simulated", figure: "−4 ns" },
+    ...{ label: "−4 ns · simulated", what: [], why: [], todo: `Do ${title}.`, sure: "", wrong_if: "" },
+    ...{ risk: "", needs: "", own: "", kind: "operators", edits: "x", lost_as: "idle", ranks: [0] },
+    places: [{ rank: 0, start_ns: 5, end_ns: 9, label: "4 ns", cause: null }],
+  }));
+  const parts = [0, 1].map((at) => ({ ns: 4, form: "simulated", lost_as: "idle", finding: at }));
+  const story = {
+    ...{ scope: "all", narrowed: false, headline: "8 ns per step", limits: "", whole_ns: 8, per_step: true },
+    ...{ parts, saved: "8 ns", remains: "0 ns", advice, clean: [], unknown: [], trust: "", asides: [] },
+    ...{ kinds: [], nothing: "", look_at: "" },
+  };
+  const { el } = await show(4, { story });
+  const told = () => el.querySelector(".hta-job-advice")?.textContent ?? "";
+  const segments = () => [...el.querySelectorAll<HTMLElement>(".hta-job-whole button.hta-seg")];
+  expect([told(), segments().length]).toEqual(["", 2]);
+  segments()[1]?.click();
+  await drawn();
+  expect(told()).toContain("Do B.");
+  for (const word of ["Show", "Open panel", "What if"]) expect(told()).not.toContain(word);
+  segments()[0]?.click();
+  await drawn();
+  expect(told()).toContain("Do A.");
+  segments()[0]?.click();
+  await drawn();
+  expect(told()).toBe("");
+});
+
 it("says what is missing where there is no job", async () => {
   const { el } = await show(0, { status: "empty", message: "No second rank.", table: null, version: 0 });
   expect(el.querySelector("[role=status]")?.textContent).toBe("No second rank.");

@@ -160,3 +160,19 @@ it("asks who waits once for an answer, whatever is searched", async () => {
   await drawn();
   expect(waits()).toHaveLength(2);
 });
+
+it("finds ranks by the names of their groups, once these are known", async () => {
+  const { el, model } = await show(many(16));
+  const box = el.querySelector("input[type=search]") as HTMLInputElement;
+  box.value = "node 1";
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+  box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  await drawn();
+  expect(shown(el)).toEqual([]);
+  const [asked] = model.sent.map(({ content }) => content as { call: string; method: string });
+  const of = Array.from({ length: 16 }, (_, rank) => (rank === 4 ? -1 : Number(rank >= 14)));
+  const groups = [{ name: "Node", groups: ["node 0", "node 1"], of }];
+  model.emit("msg:custom", { rpc: 1, call: asked?.call, result: { groups } }, []);
+  await drawn();
+  expect(shown(el)).toEqual([15, 14]); // 15 stands out
+});

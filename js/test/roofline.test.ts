@@ -280,3 +280,19 @@ it("needs the memory of a device that nothing is known of, and shows no field in
   expect(el.querySelector("details.hta-peaks")?.hasAttribute("open")).toBe(true);
   expect([...el.querySelectorAll("input")].every((input) => input.disabled)).toBe(true);
 });
+
+it("asks for the peaks of units that are used, stated or known, and of usual ones where nothing is known", async () => {
+  const units = (names: string[], known = 50) =>
+    names.map((unit) => ({ unit, peak: known, achievable: null }));
+  const asked = async (changed: object, peaks = {}) => {
+    const { el } = await show({ ...panel, devices: [{ ...device, ...changed }], peaks });
+    const found = [...el.querySelectorAll(".hta-peaks tbody th")].map((head) => head.textContent);
+    document.body.replaceChildren();
+    return found.slice(1); // memory comes first
+  };
+  const unknown = units(["tensor_16bit", "tensor_8bit", "tensor_4bit", "simt_fp64"], null as never);
+  expect(await asked({ units: units(["tensor_8bit", "simt_fp64"]) })).toHaveLength(2);
+  expect(await asked({ units: unknown })).toEqual(["16-bit tensor"]); // it is used
+  expect(await asked({ units: unknown }, { X1: { tflops: { simt_fp64: 3 } } })).toHaveLength(2);
+  expect(await asked({ units: unknown, source: "" })).toHaveLength(2); // and 8 bits are usual
+});

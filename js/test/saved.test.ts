@@ -49,6 +49,20 @@ it("asks the kernel where there is one", async () => {
   expect(el.querySelector("img, .hta-kernel-gone")).toBeNull();
 });
 
+it("says once that the kernel was restarted, on the outermost part", async () => {
+  const model = new Restored({}, true);
+  const el = await show(model);
+  const inner = el.appendChild(document.createElement("div"));
+  const within = new Restored({}, true);
+  const closing = new AbortController();
+  await mount({ model: within, el: inner, signal: closing.signal, host: new FrozenHost({}, views) });
+  for (const one of [within, model, model]) one.emit("comm_live_update");
+  expect(
+    [...document.querySelectorAll(".hta-kernel-gone")].map(({ parentElement }) => parentElement),
+  ).toEqual([el]);
+  expect(el.querySelector(".hta-kernel-gone")?.textContent).toContain("was restarted");
+});
+
 it("reads what is kept as the model is written, and not before", () => {
   const model = new FrozenModel({});
   const view = new AbortController();

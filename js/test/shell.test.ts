@@ -42,6 +42,17 @@ it("describes a selection in words", () => {
   expect(found[4]?.title).toBe("void at::native::gemm<int>(float)\ncopy");
 });
 
+it("lists many names up to a number, and says that there are more", () => {
+  const named = (count: number) => {
+    const names = Array.from({ length: count }, (_, at) => `kernel ${at}`);
+    const [clause] = clausesOf({ ...ALL, names });
+    return [clause?.text, clause?.title.split("\n").length, clause?.title.endsWith("…")];
+  };
+  expect(named(1)).toEqual(["name kernel 0", 1, false]);
+  expect(named(20)).toEqual(["name kernel 0 and 19 more", 20, false]);
+  expect(named(21)).toEqual(["name kernel 0 and 20 more", 21, true]);
+});
+
 it("drops clauses one by one and all at once, and keeps names as text", async () => {
   const { el, model } = await crumb({ ranks: [2], iterations: [5], names: ["<img src=x>"] });
   expect(texts(el)).toEqual(["rank 2", "iteration 5", "name <img src=x>"]);

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { FlagEditor } from "../../src/timeline/flag_editor";
 import { type Flag, flagAt, nextFlag, withFlag, withoutFlag } from "../../src/timeline/flags";
 import { MINIMAP_HEIGHT, type Place, TOP } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
@@ -44,5 +45,62 @@ describe("flags", () => {
     expect(actionOf(key)).toEqual({ do: "flag" });
     expect(actionOf({ ...key, key: "M", shiftKey: true })).toEqual({ do: "nextFlag" });
     expect(actionOf({ ...key, ctrlKey: true })).toBeNull();
+  });
+});
+
+afterEach(() => document.body.replaceChildren());
+
+describe("the note of a flag", () => {
+  function editor() {
+    const to = { keep: vi.fn(), remove: vi.fn(), leave: vi.fn() };
+    const over = new AbortController();
+    const one = new FlagEditor(to, over.signal);
+    document.body.append(one.el);
+    one.open([100, "before"], 900, 1000);
+    const input = one.el.querySelector("input") as HTMLInputElement;
+    const type = (text: string) => {
+      input.value = text;
+    };
+    const press = (key: string) => {
+      const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+      input.dispatchEvent(event);
+      return event.defaultPrevented;
+    };
+    const submit = () => input.form?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+    return { to, one, input, type, press, submit, over };
+  }
+
+  it("is kept by Enter and by leaving it, if it has changed", () => {
+    const { to, one, input, type, submit } = editor();
+    expect([one.el.hidden, one.el.style.left, document.activeElement]).toEqual([false, "728px", input]);
+    type(" after ");
+    submit();
+    expect([to.keep.mock.calls, to.leave.mock.calls.length, one.el.hidden]).toEqual([
+      [[[100, "after"]]],
+      1,
+      true,
+    ]);
+    const other = editor();
+    other.submit();
+    expect([other.to.keep.mock.calls, other.one.el.hidden]).toEqual([[], true]);
+    const left = editor();
+    left.type("left");
+    left.input.dispatchEvent(new FocusEvent("focusout", { bubbles: true, relatedTarget: left.input }));
+    expect(left.to.keep).not.toHaveBeenCalled(); // it is still inside
+    left.input.dispatchEvent(new FocusEvent("focusout", { bubbles: true, relatedTarget: null }));
+    expect(left.to.keep.mock.calls).toEqual([[[100, "left"]]]);
+  });
+
+  it("is dropped by Escape, which other keys are not", () => {
+    const { to, one, type, press } = editor();
+    type("after");
+    expect([press("m"), one.el.hidden]).toEqual([false, false]);
+    expect([press("Escape"), one.el.hidden, to.keep.mock.calls]).toEqual([true, true, []]);
+  });
+
+  it("goes with its flag", () => {
+    const { to, one } = editor();
+    one.el.querySelector("button")?.click();
+    expect([to.remove.mock.calls, to.keep.mock.calls]).toEqual([[[[100, "before"]]], []]);
   });
 });
