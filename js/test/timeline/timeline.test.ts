@@ -193,6 +193,7 @@ it("focuses the slice that is clicked, and the next ones by keys", async () => {
   await click(el, at(timeline, kernel));
   expect(told.focus.mock.lastCall).toEqual([kernel]);
   expect(told.wanted).not.toHaveBeenCalled(); // it is in sight
+  expect(told.pin).not.toHaveBeenCalled(); // as by a click on a name
   const went = async (key: string) => {
     await press(el, key);
     return told.focus.mock.lastCall?.[0]?.id - kernel.id;
