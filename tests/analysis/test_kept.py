@@ -13,12 +13,9 @@ import pytest
 
 from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis.core import kept
-from hta_widgets.analysis.findings import together
-from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.kernels.peaks import Peaks, register_peaks, unregister_peaks
 from hta_widgets.analysis.operators.formulas import register_formula
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.arrow_frames import read_frame
 from tests.job.many_ranks import write_job
@@ -153,21 +150,6 @@ def test_opened_again_the_overview_reads_no_columns(job: Path) -> None:
     again = Trace.open(job)
     assert_same(analysis.overview(again), expected)
     assert len(expected) and all(again.rank(rank).events._table is None for rank in again.ranks)
-
-
-def test_what_findings_save_together_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = examples.path("gpt2_fsdp_full_shard")
-    trace = Trace.open(path)
-    found = analysis.overview(trace)
-    rows = found[(found["section"] == "saves") & found["method"].isin(["replay", "bound"])].head(2)
-    expected = together.saved_together(trace, Scope(), rows)
-    assert expected is not None and expected.ns > rows["saving_ns"].max()
-    replayed = together.saved(Inputs(trace, Scope()), int(rows["saving_rank"].iloc[0]), [
-        edit for text in rows["edits"] for edit in parse_all(text)
-    ])  # fmt: skip
-    assert expected == replayed
-    monkeypatch.setattr(together, "saved", None)
-    assert together.saved_together(Trace.open(path), Scope(), rows) == expected
 
 
 def test_of_a_job_larger_than_memory_each_rank_is_read_once(

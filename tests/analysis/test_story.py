@@ -148,9 +148,16 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
 
 def test_the_muted_line_does_not_say_again_what_the_headline_says():
     of_server = story(opened("tracelens/inference/vllm_decode_full"))
-    assert of_server.limits.endswith("other kernels 9.08 %. Nothing to save stands out.")
+    assert of_server.limits.endswith("matrix products 11.5 %. Nothing to save stands out.")
     of_start = story(Trace.open(shared_input("recordings/vgg11_a100")))
     assert of_start.limits == "Start-up: 16.4 ms, which later steps do not have."
+
+
+@pytest.mark.parametrize("job", ["inference_cuda_graphs", "continuous_batching", "h100_decode_cuda_graphs"])
+def test_the_muted_line_of_a_server_is_its_rate_and_what_is_reachable(job):
+    rate, time = r"[\d,]+ tokens per second in all\.", r"[\d.]+ [mµ]s"
+    said = rf"{rate} {time} per step; {time} is reachable(?: at best)?: [a-z ]+\."
+    assert re.fullmatch(said, story(examples.load(job)).limits)
 
 
 def test_every_surface_has_one_number_and_the_bar_adds_up_to_the_nanosecond(job, request):

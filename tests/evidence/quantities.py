@@ -16,6 +16,7 @@ _NUMBER = r"(?<![\w.=])(\d[\d,]*(?:\.\d+)?)"
 _QUANTITY = re.compile(_NUMBER + r" (%|ns|µs|ms|s|B|KiB|MiB|GiB|TiB|times|GB/s|TFLOP/s)(?!\w)")
 _BARE = re.compile(_NUMBER + r"(?![\w%])()")
 _NAME = re.compile(r"`[^`]*`")
+_LESS = re.compile(r"< 0\.01 %")  # of a share that is too small for three digits
 # numbers of things, which are no measurements, and types of numbers
 _OF_THINGS = re.compile(
     r"\b(?:rank|iteration|step|process)(?:e?s)? \d+(?:(?:, | and | to |–|-)\d+)*", re.IGNORECASE
@@ -50,7 +51,7 @@ def _strangers(
     text: str, fields: Any, said: Iterable[str], numbers: re.Pattern[str] = _QUANTITY
 ) -> Iterator[str]:
     known, quoted = [*_numbers(fields)], " ".join(said)
-    plain = _NAME.sub("", text)
+    plain = _LESS.sub("", _NAME.sub("", text))
     if numbers is _BARE:
         plain = _OF_TYPES.sub("", _OF_THINGS.sub("", _QUANTITY.sub("", plain)))
     for number, unit in numbers.findall(plain):

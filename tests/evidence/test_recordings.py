@@ -19,6 +19,7 @@ from hta_widgets import TraceExplorer
 from hta_widgets.analysis.evidence.budget import dumped
 from hta_widgets.analysis.evidence.document import SCHEMA_FILE, evidence
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.cli.mcp_answers import Roots, answered
 from hta_widgets.cli.mcp_tools import TOOLS
 from hta_widgets.cli.opening import kept_open
@@ -77,12 +78,15 @@ def test_a_recording(name: str) -> None:
     again = Trace.open(path)
     assert f"{dumped(evidence(again))}\n" == done.out
     assert TraceExplorer(again, panels=[]).wait().to_markdown() == ask("diagnose", path, "-q").out
+    headline = story(again).headline  # of the first screen
+    assert document["verdict"].replace("`", "") == f"{headline.replace('`', '')}."
 
 
 def check_prose(document: dict[str, Any], page: str) -> None:
     """No number stands in prose that no field holds."""
     assert strangers(document) == []
     assert strangers_of_page(page, document) == []
+    assert page.replace("\\", "").startswith(f"**{document['verdict']}**\n")
 
 
 def check_order(document: dict[str, Any], path: Path) -> None:
@@ -101,6 +105,8 @@ def check_order(document: dict[str, Any], path: Path) -> None:
 
 def check_numbers(document: dict[str, Any]) -> None:
     assert sum(document["time"]["shares_pct"].values()) == pytest.approx(100, abs=0.01)
+    whole, parts = document["bar"]["whole"], document["bar"]["parts"]
+    assert not parts or sum(part["ns"] for part in parts) == whole["value"]
     mids = [each["saving"]["mid"]["value"] for each in document["findings"] if "mid" in each["saving"]]
     assert min(mids, default=0) >= 0
     for finding in document["findings"]:
@@ -128,6 +134,7 @@ def check_vetoes(document: dict[str, Any]) -> None:
     findings = document["findings"]
     if "savings" in forbidden:
         assert not any("mid" in each["saving"] for each in findings) and document["together"] is None
+        assert document["bar"]["reachable"] is None
         assert not any(run["verb"] == "what-if" for each in findings for run in each["runs"])
     if "everything" in forbidden:
         assert (document["trust"]["level"], findings) == ("none", [])

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.evidence.budget import DEFAULT_TOKENS, fitted
-from hta_widgets.analysis.evidence.findings import Row, chosen, cost_in_words, finding_of, is_apart
+from hta_widgets.analysis.evidence.findings import Row, chosen, finding_of
 from hta_widgets.analysis.evidence.names import cleaned, quoted_in
-from hta_widgets.analysis.evidence.prose import clipped, names_in
+from hta_widgets.analysis.evidence.prose import clipped, names_in, rounded
 from hta_widgets.analysis.evidence.runs import Options
 from hta_widgets.analysis.evidence.serving import serving_of
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
-from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.bar import SAVINGS
 from hta_widgets.analysis.findings.rules import is_beside, is_unjudged
-from hta_widgets.analysis.findings.sections import MEMORY, RECORDING, SAVES, VERDICT
-from hta_widgets.analysis.findings.together import saved_together
+from hta_widgets.analysis.findings.sections import RECORDING, VERDICT
+from hta_widgets.analysis.findings.story import Story, story
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, decapitalised, percent, runs_of
+from hta_widgets.formatting import brief, runs_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.version import __version__
 
@@ -43,6 +43,7 @@ _MOST_FINDINGS: Final = 6
 _MOST_UNKNOWN: Final = 6
 _VERDICT: Final = 260
 _LINE: Final = 160
+_STATED: Final = ("%", "ns", "ns/step", "count")
 _PARTS: Final = ("compute", "exposed_communication", "exposed_memory", "idle")
 _OF_SERVERS: Final = {
     "what": "time to first token, latency percentiles, acceptance of drafts, hits of caches",
@@ -62,21 +63,22 @@ def evidence(
 
     Returns:
         Plain values, in the order of the schema ``hta-evidence/1``: schema, tool, recording, scope, trust
-        (level, what it forbids to say, health), verdict, time (shares of the judged time, %), serving (time
-        and tokens of a server's steps by phase, or None), findings (at
-        most 6: claim, cost, saving, where, evidence, what to do, what to run, what would make it false),
+        (level, what it forbids to say, health), verdict (the headline of the first screen), bar (its numbers:
+        the step, what is reachable, the parts of the step), time (shares of the judged time, %), serving
+        (time and tokens of a server's steps by phase, or None), findings (at most 6: claim, cost, saving,
+        where, evidence, what to do, what to run, what would make it false),
         together (what the changes save together), checked (rules that found nothing), unknown, more.
 
     Raises:
         ValueError: the budget is too small for what is never left out, or above 4,000.
     """
     scope = scope or Scope()
-    rows: list[Row] = overview(trace, scope).to_dict("records")  # type: ignore[assignment]
-    refused = next(
-        (_quoted(row) for row in rows if row["section"] == RECORDING and row["role"] == "recording"), None
-    )
+    frame = overview(trace, scope)
+    shown = story(trace, scope, frame)
+    rows: list[Row] = frame.to_dict("records")  # type: ignore[assignment]
+    refused = next((row for row in rows if row["section"] == RECORDING and row["role"] == "recording"), None)
     judged = scope if refused else judged_scope(trace, scope)
-    trust = trust_of(trace, judged, str(refused["text"]) if refused else "")
+    trust = trust_of(trace, judged, _quoted(str(refused["text"]), [refused]) if refused else "")
     forbidden = {str(veto["forbids"]): str(veto["because"]) for veto in trust["vetoes"]}
     part = _scope(trace, judged)
     options = Options(tuple(reading), _options(part))
@@ -99,11 +101,12 @@ def evidence(
         "recording": _recording(trace),
         "scope": part,
         "trust": trust,
-        "verdict": _verdict(refused, selected, findings, rows),
+        "verdict": clipped(f"{_quoted(shown.headline, rows)}.", _VERDICT),
+        "bar": _bar(shown, rows),
         "time": _time(trace, judged),
         "serving": None if refused else serving_of(trace, scope),
         "findings": findings,
-        "together": _together(trace, scope, selected[:_MOST_FINDINGS], forbidden),
+        "together": _together(shown),
         "checked": sorted({topic for row in rows for topic in str(row["checked"]).split()}),
         "unknown": _unknown(trace, rows),
         "more": {"findings_left_out": max(len(selected) - _MOST_FINDINGS, 0), "tokens": 0},
@@ -183,57 +186,37 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _quoted(row: Row) -> Row:
-    """A row about the recording, with the names in its sentences quoted."""
-    named = names_in(json.loads(str(row["claims"] or "[]")))
-    names = [*named, *map(brief, named)]
-    return {**row, **{said: quoted_in(str(row[said]), names) for said in ("text", "headline")}}
+def _quoted(text: str, rows: Sequence[Row]) -> str:
+    """A sentence with the names that rows claim quoted."""
+    named = [name for row in rows for name in names_in(json.loads(str(row["claims"] or "[]")))]
+    return quoted_in(text, [*named, *map(brief, named)])
 
 
-def _verdict(
-    refused: Row | None, selected: Sequence[Row], findings: Sequence[Mapping[str, Any]], rows: Sequence[Row]
-) -> str:
-    """The answer in a sentence: how much of what goes to what, and what a change saves."""
-    if refused:
-        return clipped(str(refused["headline"]), _VERDICT)
-    if not findings:
-        unknown = next((row for row in rows if row["severity"] == OPEN and row["role"]), None)
-        if unknown is None:
-            return "No known cause takes a share of the time that stands out."
-        lacking = str(unknown["text"]).partition(": it is unknown")[0]
-        return clipped(f"Where time goes is unknown: {decapitalised(lacking)}.", _VERDICT)
-    told = list(zip(findings, selected, strict=False))
-    apart = [_spent(finding, row) for finding, row in told if is_apart(row)]
-    rest = [(finding, row) for finding, row in told if not is_apart(row)]
-    if apart and rest:
-        return clipped(f"{'; '.join(apart)}; in the rest, {_answer(rest)}.", _VERDICT)
-    return clipped(f"{'; '.join(apart) or _answer(rest)}.", _VERDICT)
-
-
-def _answer(told: Sequence[tuple[Mapping[str, Any], Row]]) -> str:
-    """The first finding, and what its change saves; what works most of the time leads if nothing warns."""
-    working = next((each for each in told if each[1]["section"] == VERDICT), None)
-    others = [each for each in told if each[1]["section"] not in (VERDICT, MEMORY)]
-    if not others:
-        return _spent(*told[0])
-    lost = _spent(*others[0]) + _saved(others[0][0]["saving"])
-    if working and not any(row["severity"] == "warning" for _, row in told):
-        return f"{_spent(*working)}; {lost}"
-    return lost
-
-
-def _saved(saving: Mapping[str, Any]) -> str:
-    if saving["method"] == "none":
-        return "; saving not estimated"
-    how = "simulated" if saving["method"] == "replay" else "upper bound"
-    if not saving["mid"]["value"]:
-        return f"; without it nothing is saved now ({how})"
-    return f"; without it {percent(saving['mid']['value'])} less time ({how})"
-
-
-def _spent(finding: Mapping[str, Any], row: Row) -> str:
-    """`14.6 % of step time: waiting for a late rank`."""
-    return f"{cost_in_words(finding['cost'])}: {decapitalised(title(row))}"
+def _bar(shown: Story, rows: Sequence[Row]) -> dict[str, Any]:
+    """The numbers of the verdict: what it is of, what of that is reachable, the parts that add up to it."""
+    unit = "ns/step" if shown.per_step else "ns"
+    saved = sum(part.ns for part in shown.parts if part.form in SAVINGS)
+    own = [row for row in rows if row["headline"] and str(row["headline"]).rstrip(".") in shown.headline]
+    stated = [
+        {"value": rounded(float(claim["value"])), "unit": claim["unit"]}
+        for row in own
+        for claim in json.loads(str(row["claims"] or "[]"))
+        if claim["unit"] in _STATED and str(claim["shown"]) in row["headline"]
+    ]
+    return {
+        "whole": {"value": shown.whole_ns, "unit": unit} if shown.whole_ns else None,
+        "reachable": {"value": shown.whole_ns - saved, "unit": unit} if saved else None,
+        "parts": [
+            {
+                "finding": None if part.finding < 0 else shown.advice[part.finding].topic,
+                "form": part.form,
+                "lost_as": part.lost_as,
+                "ns": part.ns,
+            }
+            for part in shown.parts
+        ],
+        "stated": [each for at, each in enumerate(stated) if each not in stated[:at]],
+    }
 
 
 def _time(trace: Trace, judged: Scope) -> dict[str, Any]:
@@ -253,20 +236,15 @@ def _time(trace: Trace, judged: Scope) -> dict[str, Any]:
     return {"rank": whose, "period_ns": whole // len(frame), "shares_pct": shares}
 
 
-def _together(
-    trace: Trace, scope: Scope, selected: Sequence[Row], forbidden: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """What the changes save together: their savings do not add."""
-    rows = pd.DataFrame([row for row in selected if row["section"] == SAVES and row["edits"]])
-    if "savings" in forbidden or len(rows) < 2:
+def _together(shown: Story) -> dict[str, Any] | None:
+    """What the changes save together, as the bar has it: their savings do not add."""
+    saves = [part for part in shown.parts if part.form in SAVINGS]
+    if len(saves) < 2:
         return None
-    both = saved_together(trace, scope, rows)
-    if both is None:
-        return None
-    share = round(100.0 * both.ns / both.whole_ns, 3)
+    share = rounded(100.0 * sum(part.ns for part in saves) / shown.whole_ns)
     return {
-        "findings": [str(topic) for topic in rows["topic"]],
-        "saving_at_most": {"value": share, "unit": "%", "of": "the judged time of one rank"},
+        "findings": [shown.advice[part.finding].topic for part in saves],
+        "saving_at_most": {"value": share, "unit": "%", "of": "step time" if shown.per_step else "the time"},
     }
 
 

@@ -22,6 +22,8 @@ _ASIDE: Final = re.compile(r" \([^()]*\)")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
 # claims whose value is a clause of ours, with numbers of its own
 _WRITTEN: Final = ("job_evidence", "several_jobs", "untrusted_replay")
+# words of ours: kinds of kernels, and "before" or "after"
+_OURS: Final = ("kind_of_kernels", "apart_side")
 _SAME: Final = 1e-4
 
 _SOURCE: Final = re.compile(r"\.py\(\d+\)")
@@ -43,8 +45,9 @@ def full_names_in(claims: Claims) -> list[str]:
 
 
 def names_in(claims: Claims) -> list[str]:
-    """The same, and as the sentence writes it."""
-    return [*full_names_in(claims), *(str(claim["shown"]) for claim in claims if _is_name(claim))]
+    """Those of the recording, in full and as the sentence writes them."""
+    found = [claim for claim in claims if claim["measure"] not in _OURS]
+    return [*full_names_in(found), *(str(claim["shown"]) for claim in found if _is_name(claim))]
 
 
 def shares_of(claims: Claims) -> list[dict[str, Any]]:

@@ -79,8 +79,8 @@ class Story:
         scope: what all numbers are of. narrowed: it is not the whole job.
         headline, limits: a sentence, and what else there is to know beside it.
         trust: what is withheld since the records do not support it, and why; "" where nothing is.
-        whole_ns, per_step: the bar, and whether it is a step.
-        parts: of the bar, savings first; they add up to `whole_ns`.
+        whole_ns, per_step: the judged time, and whether it is a step.
+        parts: of it, savings first; they add up to it, or there is none where it is unknown.
         saved, remains: what stands under the two ends of the bar.
         advice: the findings, in the order of `overview`.
         clean: what was looked for and not found. unknown: what could not be judged. asides: what costs
@@ -148,11 +148,11 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         headline=headline,
         limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice, first))),
         trust="" if _instead(frame).any() else _trust(trace, inputs, headline),
-        whole_ns=shown.ns if shown else 0,
-        per_step=shown.per_step if shown else False,
+        whole_ns=whole.ns if whole else 0,
+        per_step=whole.per_step if whole else False,
         parts=parts,
         saved=_saved(whole, parts, saved_ns),
-        remains=_remains(shown, saved_ns),
+        remains=_remains(whole, saved_ns),
         advice=advice,
         clean=_clean(frame),
         unknown=_unjudged(frame),
@@ -411,12 +411,15 @@ def _beside(
     if leading(frame).any() and "host" not in whole.split:
         rate = frame[leading(frame)].iloc[0]
         yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
-        yield from aside.loc[aside["role"] == "work", "text"]
         said = _of_whole(frame, whole, parts, advice)
-        if _leading_work(frame, whole, parts, advice) not in said or saved_in(parts):
+        saves = bool(saved_in(parts))
+        if not saves:  # the two parts of the model that take most
+            yield from (text.partition(" Then ")[0] for text in aside.loc[aside["role"] == "work", "text"])
+        if _leading_work(frame, whole, parts, advice) not in said or saves:
             yield f"{_time(scope, whole)}; {said}."
         elif not advice:  # the work is in the headline
             yield "Nothing to save stands out."
+        return
     yield _limits(frame, whole, parts, advice)
 
 

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.judging import found_with_savings
-from hta_widgets.analysis.findings.saving import Judged, Saved
-from hta_widgets.analysis.findings.savings import edits_of, saved
-from hta_widgets.analysis.replay.expressions import parse_all, written
+from hta_widgets.analysis.findings.saving import Judged
+from hta_widgets.analysis.findings.savings import edits_of
+from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.frames import typed_frame
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-
-_SAME_PCT = 1e-6  # of shares of one whole, which differ by rounding
 
 _COLUMNS = {
     "rank": "int64",
@@ -30,15 +27,6 @@ _COLUMNS = {
     "alone_high_ns": "int64",
     "marginal_ns": "int64",
     "together_ns": "int64",
-}
-_SAVED = {
-    "clock": "str",
-    "whole_ns": "int64",
-    "low_ns": "int64",
-    "ns": "int64",
-    "high_ns": "int64",
-    "noise_ns": "int64",
-    "bound": "bool",
 }
 
 
@@ -68,37 +56,6 @@ def savings(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         for row in _greedy(trace, rank, [each for each in found if each.saving.rank == rank])
     ]
     return typed_frame(rows, _COLUMNS)
-
-
-def saved_together(trace: Trace, scope: Scope, rows: pd.DataFrame) -> Saved | None:
-    """What the changes of some rows of `overview` save together; None where that cannot be told.
-
-    It can where two or more were replayed on one rank, and one clock times the steps with each and with all.
-    """
-    ranks = set(rows["saving_rank"])
-    is_replayed = rows["method"].isin(["replay", "bound"]).all()
-    if len(rows) < 2 or not is_replayed or len(ranks) > 1 or pd.NA in ranks:
-        return None
-    (rank,) = ranks
-    found = _replayed_together(trace, scope, int(rank), tuple(rows["edits"]))
-    both = next((Saved(*row) for row in found.itertuples(index=False)), None)
-    if both is None or both.ns < rows["saving_ns"].max():
-        return None
-    shares = 100.0 * rows["saving_ns"] / both.whole_ns
-    return both if (shares - rows["saving_pct"]).abs().max() < _SAME_PCT else None
-
-
-@kept()
-def _replayed_together(
-    trace: Trace, scope: Scope | None = None, rank: int = 0, edits: tuple[str, ...] = ()
-) -> pd.DataFrame:
-    """What these edits save together on a rank, a column for each field of `Saved`; no row where none can.
-
-    Kept, since it is asked of every job that is opened, and takes the graph of the rank and a replay.
-    """
-    made = tuple(edit for text in edits for edit in parse_all(text))
-    found = saved(Inputs(trace, scope or Scope()), rank, made)
-    return pd.DataFrame([vars(found)] if found else [], columns=list(_SAVED)).astype(_SAVED)
 
 
 def _greedy(trace: Trace, rank: int, left: list[Judged]) -> Iterator[dict[str, object]]:
