@@ -21,15 +21,6 @@ export interface Note {
   [trait: string]: unknown;
 }
 
-/** Colours say the same to those who see them. */
-const SEVERITIES = {
-  warning: "Warning",
-  note: "Note",
-  verdict: "Verdict",
-  checked: "Checked",
-  open: "Unknown",
-};
-
 export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Traits }) {
   const findings = notes.some((note) => note.severity);
   const select = (note: Note, from: EventTarget | null) => {
@@ -51,7 +42,7 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
           {note.heading && <b>{note.heading}</b>}
           {note.severity && (
             <strong class="hta-share">
-              <span class="hta-hidden">{SEVERITIES[note.severity]}: </span>
+              <span class="hta-hidden">{note.severity === "open" ? "unknown" : note.severity}: </span>
               {note.share ?? "?"}
             </strong>
           )}
@@ -66,6 +57,7 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
           {note.severity !== "open" && note.severity !== "checked" && (
             <Button
               class="hta-note-show"
+              aria-label={`Show: ${note.text}`}
               title={titleOf(note)}
               onClick={(event) => select(note, event.currentTarget)}
             >

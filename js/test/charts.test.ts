@@ -452,7 +452,7 @@ it("lists findings in words, shows what they are about, and opens their panel", 
   expect(el.querySelector(".hta-notes b")).toBeNull();
   expect(el.querySelector(".hta-notes")?.getAttribute("aria-label")).toBe("What was found");
   const shares = [...el.querySelectorAll(".hta-share")].map((share) => share.textContent);
-  expect(shares).toEqual(["Warning: 14.6 %", "Unknown: ?"]); // not by colour alone
+  expect(shares).toEqual(["warning: 14.6 %", "unknown: ?"]); // not by colour alone
   expect(el.querySelectorAll(".hta-notes button")).toHaveLength(1);
   click(el.querySelector(".hta-notes button") ?? undefined);
   expect([model.get("ranks"), model.get("iterations"), model.get("names"), model.get("window")]).toEqual([

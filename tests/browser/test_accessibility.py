@@ -28,6 +28,15 @@ PANELS = (
 )
 
 
+# Buttons that do the same may be called the same: of events with one name, and of the list of panels.
+REPEATED = """(root) => {
+  const names = [...root.querySelectorAll('button')]
+    .filter((button) => button.checkVisibility() && !button.matches('.hta-events-only'))
+    .map((button) => (button.getAttribute('aria-label') ?? button.textContent).trim());
+  return names.filter((name, at) => !name || names.indexOf(name) !== at);
+}"""
+
+
 @pytest.fixture(scope="module")
 def page(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One notebook with an explorer in each state."""
@@ -80,6 +89,10 @@ def test_axe_finds_nothing_serious(page: Lab, state: str, dark: bool) -> None:
     if state == "help":
         page.page.keyboard.press("Escape")
     assert not found, "\n".join(found)
+
+
+def test_every_button_has_a_name_of_its_own(page: Lab) -> None:
+    assert explorer(page, "loaded").evaluate(REPEATED) == []
 
 
 def test_the_text_is_light_in_the_dark_theme(page: Lab) -> None:

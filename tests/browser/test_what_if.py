@@ -153,7 +153,7 @@ def test_the_kernel_keeps_a_large_replay(lab: Lab, control: Locator) -> None:
     """The timeline below What if."""
     lab.kernel("setattr(timeline, 'edits', [edits.kernels(2.0)])")
     shown_times(lab, "recorded")
-    lab.page.get_by_role("group", name="Times").get_by_role("button", name="What if").click()
+    lab.page.get_by_role("group", name="Times").get_by_role("button", name="With changes").click()
     view = shown_times(lab, "what_if")
     expect(view).to_have_attribute("data-mode", "kernel")
     event = ast.literal_eval(
@@ -237,7 +237,7 @@ def test_in_an_explorer_it_follows_the_selection(lab: Lab, panel: Locator) -> No
 def test_the_timeline_has_a_view_of_the_replay(lab: Lab, panel: Locator) -> None:
     bar = lab.page.locator(".hta-timeline-bar")
     switch, note = bar.get_by_role("group", name="Times"), bar.locator(".hta-timeline-note")
-    recorded, replayed = (switch.get_by_role("button", name=name) for name in ("Recorded", "What if"))
+    recorded, replayed = (switch.get_by_role("button", name=name) for name in ("Recorded", "With changes"))
     expect(recorded).to_have_attribute("aria-pressed", "true")
     expect(note).to_have_count(0)
     timeline = "next(part for area, part in explorer.parts if area == 'timeline')"

@@ -144,6 +144,7 @@ function EventRow({ index, grid: props }: { index: number; grid: GridProps }) {
             <Button
               class="hta-events-only"
               tabIndex={-1}
+              aria-label={`only ${name}`}
               aria-pressed={props.names.has(name)}
               title={
                 props.names.has(name)

@@ -48,7 +48,7 @@ export interface PathStatus {
 export type Times = "recorded" | "what_if";
 const TIMES: [Times, label: string, hint: string][] = [
   ["recorded", "Recorded", "Show when everything happened"],
-  ["what_if", "What if", "Show when everything would happen under the changes of What if"],
+  ["what_if", "With changes", "Show when everything would happen under the changes of What if"],
 ];
 
 /** What hatching stands for, on a slice and on all lanes of a step; the tip of each gives the reason. */
