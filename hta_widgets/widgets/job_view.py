@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import pandas as pd
@@ -18,13 +20,16 @@ from hta_widgets.charts.svg import PanelPicture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, duration
+from hta_widgets.report import write
+from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.job_codec import packed_cells, packed_pairs
 from hta_widgets.widgets.notable_ranks import notable_ranks
-from hta_widgets.widgets.part import variable_name
+from hta_widgets.widgets.part import describe, variable_name
+from hta_widgets.widgets.reporting import own_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runtime import JOB_BUNDLE
 from hta_widgets.widgets.selection import Integers, Selection
@@ -119,6 +124,27 @@ class JobView(Computed):
             ValueError: there is no such picture.
         """
         return job_frame(self.trace, self._question(), picture)
+
+    def to_markdown(self) -> str:
+        """The evidence about the selected iterations as Markdown, as `TraceExplorer.to_markdown` has it."""
+        from hta_widgets.analysis.evidence.document import evidence
+        from hta_widgets.analysis.evidence.markdown import markdown
+
+        return markdown(evidence(self.trace, self._question()))
+
+    def to_html(self, path: str | PathLike[str], *, title: str = "", paths: Paths = "short") -> Path:
+        """Write what is shown to one HTML file that opens anywhere, offline and without Python.
+
+        Args:
+            path: the file to write; it is returned.
+            title: the page's title.
+            paths: "short" cuts paths to their last part, and home folders to `~`; "full" leaves them.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        title = title or f"Job: {describe(self.trace)}"
+        return write(path, own_page(self, "job", title, paths_as(paths)))
 
     def picture(self) -> PanelPicture:
         """What is shown as a panel of a static picture; the view must have settled."""

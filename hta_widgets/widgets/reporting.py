@@ -59,10 +59,17 @@ def memory_page(view: Part, placed: Sequence[Placed], title: str, cut: Cut) -> s
     return _page(parts, "memory", title, notes, "diff", cut)
 
 
-def what_if_page(widget: Part, title: str, cut: Cut) -> str:
-    """The HTML document that shows sliders for changes, once they have settled."""
-    parts, _, notes = _saved([("", widget, "")])
-    return _page(parts, next(iter(parts)), title, notes, "what_if", cut)
+def own_page(part: Part, views: str, title: str, cut: Cut) -> str:
+    """The HTML document that shows one part, once it has settled: sliders for changes, or a job.
+
+    Args:
+        part: what it shows.
+        views: the bundle of its view, see `REPORT_BUNDLES`.
+        title: the page's.
+        cut: makes of every text what the document says, see `short_paths`.
+    """
+    parts, _, notes = _saved([("", part, "")])
+    return _page(parts, next(iter(parts)), title, notes, views, cut)
 
 
 def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]], list[str]]:

@@ -30,7 +30,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.part import describe, variable_name
-from hta_widgets.widgets.reporting import what_if_page
+from hta_widgets.widgets.reporting import own_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE
 from hta_widgets.widgets.selection import Integers, Selection, Whole, Window
@@ -181,7 +181,7 @@ class WhatIf(Pictured, Computed):
             OSError: the file cannot be written.
         """
         title = title or f"What if: {describe(self.trace)}"
-        return write(path, what_if_page(self, title, paths_as(paths)))
+        return write(path, own_page(self, "what_if", title, paths_as(paths)))
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""

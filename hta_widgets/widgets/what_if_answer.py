@@ -29,6 +29,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
 from hta_widgets.widgets.what_if_controls import (
     CONTROLS,
+    change_in_words,
     described,
     edits_of,
     effect_of,
@@ -115,7 +116,7 @@ def headline(answer: dict[str, Any]) -> str:
     step = answer["step"]
     per = "per step" if step or not answer["parts_before"] else "for the recording"
     before, after = (duration((step or answer)[name]) for name in ("before", "after"))
-    made = [*words_of(answer["settings"]), *answer["further"]]
+    made = [*words_of(answer["settings"]), *map(change_in_words, answer["further"])]
     if not made:
         return f"{before} {per}, as recorded"
     if len(made) > _MOST_NAMED:
@@ -183,6 +184,7 @@ def _job_chain(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> list[dict[s
         made.append(edit)
         link = {
             "name": "",
+            "label": change_in_words(edit.expression),
             "expression": edit.expression,
             "bound": edit.bound,
             "time_class": time_class(edit),

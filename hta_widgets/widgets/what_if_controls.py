@@ -6,6 +6,7 @@ off the edit itself: Python's edits are the only place that says what they do.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.passes import PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Int64
-from hta_widgets.formatting import decapitalised
+from hta_widgets.formatting import byte_size, decapitalised
 from hta_widgets.trace.rank_trace import RankTrace
 
 _CLASSES = {
@@ -183,6 +184,30 @@ def words_of(settings: Mapping[str, float]) -> list[str]:
         else:
             said.append(f"{noun} {math.floor(100 / time + 0.5) / 100:,.12g}× as fast")
     return said
+
+
+def change_in_words(expression: str) -> str:
+    """A change of several ranks in words: `rank 2 as fast as the median`; others as Python has them."""
+    call = ast.parse(expression, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return expression
+    given = [each.value for each in call.args if isinstance(each, ast.Constant)]
+    first: Any = given[0] if given else math.inf  # the only value that is no constant
+    of = "".join(f" of {ast.literal_eval(each.value)}" for each in call.keywords if each.arg == "name")
+    match call.func.attr:
+        case "no_stragglers":
+            return "no stragglers"
+        case "median_rank":
+            return f"rank {first} as fast as the median"
+        case "even_operations":
+            return f"{first} as long on all ranks"
+        case "faster_links":
+            return f"transfers{of} {'taking no time' if first == math.inf else f'{first:g}× as fast'}"
+        case "microbatches":
+            return f"{first} microbatches{' of the same size' if call.keywords else ''}"
+        case "larger_buckets":
+            return f"buckets{of} of {byte_size(first)}"
+    return expression
 
 
 def _time(control: Control, edit: Edit) -> float | None:

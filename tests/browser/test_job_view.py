@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
-from hta_widgets import examples
+from hta_widgets import JobView, examples
 from tests.browser.axe import serious_violations
 from tests.browser.lab import Lab, open_panel
 from tests.browser.test_rank_picker import open_explorer
@@ -113,6 +113,21 @@ def test_alone_it_has_the_headline_the_bar_and_advice(lab: Lab) -> None:
     segment.click()
     expect(advice).to_have_count(0)
     lab.expect_no_errors()
+
+
+def test_its_report_begins_with_the_same_headline(page: Page, tmp_path: Path) -> None:
+    view = JobView(examples.path("ddp_4ranks"))
+    file = view.to_html(tmp_path / "job.html")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(file.as_uri())
+    expect(page.locator("main[data-ready=true]")).to_be_visible()
+    expect(page.locator("h2").first).to_have_text(view.story["headline"])
+    page.get_by_role("button", name="Finding 1: Rank 2 is late").click()
+    expect(page.locator(".hta-advice")).to_contain_text("Rank 2 computes longer")
+    expect(page.locator(".hta-job-matrix")).to_have_count(2)
+    if folder := os.environ.get("HTA_WIDGETS_SHOTS"):
+        page.screenshot(path=Path(folder) / "job-report.png")
+    view.close()
 
 
 def test_from_the_culprit_to_the_timeline_and_back(lab: Lab, jobs: Callable[[int], Path]) -> None:

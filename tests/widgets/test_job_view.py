@@ -303,3 +303,17 @@ def test_a_report_holds_the_pictures(eight: Trace, tmp_path: Path) -> None:
     assert saved["state"]["sentence"] == sentence(analysis.slowdown(eight))
     assert [name for name, path in REPORT_BUNDLES.items() if bundle(path) in html] == ["job"]
     explorer.close()
+
+
+def test_alone_it_has_a_report_and_the_page_of_its_selection(tmp_path: Path) -> None:
+    trace = examples.load("ddp_4ranks")
+    view = JobView(trace)
+    view.iterations = (11, 12)
+    html = view.to_html(tmp_path / "job.html").read_text(encoding="utf-8")
+    assert "<title>Job: " in html
+    saved = part(html, "job")
+    assert saved["state"]["story"]["headline"] == story(trace, Scope(iterations=(11, 12))).headline
+    assert {question["method"] for question in saved["questions"]} == {"cells", "pairs"}
+    page = view.to_markdown()
+    assert page.startswith(f"**{saved['state']['story']['headline']}.**\n")
+    view.close()

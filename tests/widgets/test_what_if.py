@@ -19,7 +19,14 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets import what_if_answer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE, bundle, runtime
-from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, effect_of, settings_of, time_class
+from hta_widgets.widgets.what_if_controls import (
+    CONTROLS,
+    change_in_words,
+    edits_of,
+    effect_of,
+    settings_of,
+    time_class,
+)
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.slow
@@ -298,7 +305,8 @@ def test_edits_of_several_ranks_are_told_of_a_step_of_the_job(ddp: Trace) -> Non
     }  # fmt: skip
     assert chain[-1]["together"] == widget.answer["after"]
     assert chain[0]["together"] == chain[0]["alone"] == min(link["alone"] for link in chain)
-    words = "per step with edits.faster_links(math.inf) and edits.no_stragglers()"
+    assert {link["label"] for link in chain} == {"transfers taking no time", "no stragglers"}
+    words = "per step with transfers taking no time and no stragglers"
     assert what_if_answer.headline(widget.answer).endswith(words)
     assert words in " ".join(re.findall(">([^<]+)<", widget.snapshot().to_svg()))
     # those of one rank bring its sliders back
@@ -306,6 +314,24 @@ def test_edits_of_several_ranks_are_told_of_a_step_of_the_job(ddp: Trace) -> Non
     settle([widget])
     assert widget.about["rank"] == 2
     assert widget.controls
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (edits.no_stragglers(), "no stragglers"),
+        (edits.median_rank(2), "rank 2 as fast as the median"),
+        (edits.even_operations("ffn"), "ffn as long on all ranks"),
+        (edits.faster_links(2.5), "transfers 2.5× as fast"),
+        (edits.faster_links(math.inf, name="all_reduce"), "transfers of all_reduce taking no time"),
+        (edits.microbatches(8), "8 microbatches"),
+        (edits.microbatches(8, same_size=True), "8 microbatches of the same size"),
+        (edits.larger_buckets(100 << 20), "buckets of 100 MiB"),
+        (edits.host(0.5), "edits.host(0.5)"),
+    ],
+)
+def test_changes_of_several_ranks_are_words(change: edits.Edit, words: str) -> None:
+    assert change_in_words(change.expression) == words
 
 
 def test_the_headline_says_what_is_timed_and_what_changes() -> None:

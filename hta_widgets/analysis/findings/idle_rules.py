@@ -64,7 +64,7 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
             part = loss.share_of(arriving)
             if cause is _HOST and severity_of(part):
                 follows = say(
-                    ". Its launches take another {share} to arrive",
+                    ". Launch latency takes another {share}",
                     share=inputs.of_time(
                         "idle_by_cause", part, ranks, cause="launch_latency",
                         apart_ns=apart_ns(inputs, ranks, "launch_latency"),

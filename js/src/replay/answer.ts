@@ -24,6 +24,8 @@ export interface Link {
   /** of the control that makes it, empty for an edit that none makes */
   name: string;
   expression: string;
+  /** in words, of a change of several ranks */
+  label?: string;
   /** it can be had at most in part */
   bound: boolean;
   /** whose colour it takes */

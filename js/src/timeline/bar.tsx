@@ -47,8 +47,8 @@ export interface PathStatus {
 
 export type Times = "recorded" | "what_if";
 const TIMES: [Times, label: string, hint: string][] = [
-  ["recorded", "Recorded", "Show when everything happened"],
-  ["what_if", "With changes", "Show when everything would happen under the changes of What if"],
+  ["recorded", "Recorded", "When everything happened"],
+  ["what_if", "With changes", "When everything would happen with the changes of What if"],
 ];
 
 /** What hatching stands for, on a slice and on all lanes of a step; the tip of each gives the reason. */

@@ -94,7 +94,8 @@ function drawBandTitle(
   const right = Math.min(place.width, xOf(place, band.end));
   if (right - left < 1) return;
   const selected = chosen.includes(band.iteration);
-  context.fillStyle = selected ? palette.accent : at % 2 ? palette.line : palette.raised;
+  const ground = selected ? palette.accent : at % 2 ? palette.line : palette.raised;
+  context.fillStyle = ground;
   context.fillRect(left, MINIMAP_HEIGHT + 1, Math.max(1, right - left - 1), BANDS_HEIGHT - 2);
   const room = right - left - 8;
   if (room <= 0) return;
@@ -104,7 +105,8 @@ function drawBandTitle(
     String(band.iteration),
   ].find((text) => textWidth(context, text) <= room);
   if (!title) return;
-  context.fillStyle = selected ? palette.background : palette.text;
+  // with forced colors, lines have the colour of text
+  context.fillStyle = selected || ground === palette.text ? palette.background : palette.text;
   context.fillText(title, left + 4, MINIMAP_HEIGHT + BANDS_HEIGHT / 2 + 0.5);
 }
 

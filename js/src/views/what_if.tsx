@@ -135,7 +135,7 @@ function Disagreement({ hand }: { hand: Hand }) {
 /** What can be had at most in part, in words. */
 function boundsOf(chain: readonly Link[], controls: readonly Control[]): string[] {
   const label = (link: Link) =>
-    controls.find(({ name }) => name === link.name)?.label.toLowerCase() ?? link.expression;
+    controls.find(({ name }) => name === link.name)?.label.toLowerCase() ?? link.label ?? link.expression;
   return chain.filter(({ bound }) => bound).map(label);
 }
 

@@ -37,7 +37,9 @@ export function WhatIfStory({ hand, controls, job }: StoryProps) {
   const made = changes(
     controls,
     answered?.settings ?? hand.settings.value,
-    answered?.further ?? hand.further.value,
+    (answered?.further ?? hand.further.value).map(
+      (expression) => hand.chain.value.find((link) => link.expression === expression)?.label ?? expression,
+    ),
   );
   const { before, low, after, high } = times;
   const beside = [
@@ -124,8 +126,9 @@ function said(from: number, to: number, bound: boolean): string {
   return to < from ? `saves ${size}${bound ? " at most" : ""}` : `costs ${size}`;
 }
 
-const nounOf = ({ name, expression }: Link, controls: readonly Control[]) =>
-  controls.find((control) => control.name === name)?.label ?? expression;
+const nounOf = ({ name, label, expression }: Link, controls: readonly Control[]) =>
+  controls.find((control) => control.name === name)?.label ??
+  (label ? `${label.slice(0, 1).toUpperCase()}${label.slice(1)}` : expression);
 
 /**
  * Savings first, then what is left by class; they add up to the recorded time, or to the time after changes that make
