@@ -134,6 +134,14 @@ function Checks({ story, open }: { story: Story; open(): void }) {
     <div class="hta-checks">
       <Popover label={label} title="What was checked" pressed={false}>
         <div class="hta-checked">
+          {unknown.map(({ name, remedy }) => (
+            <p key={name}>
+              <strong>? {name}</strong> {remedy}
+            </p>
+          ))}
+          {asides.map((text) => (
+            <p key={text}>{text}</p>
+          ))}
           {clean.length > 0 && (
             <ul class="hta-clean">
               {clean.map((name) => (
@@ -143,14 +151,6 @@ function Checks({ story, open }: { story: Story; open(): void }) {
               ))}
             </ul>
           )}
-          {unknown.map(({ name, remedy }) => (
-            <p key={name}>
-              <strong>? {name}</strong> {remedy}
-            </p>
-          ))}
-          {asides.map((text) => (
-            <p key={text}>{text}</p>
-          ))}
         </div>
       </Popover>
       <Button class="hta-quiet hta-all-findings" onClick={open}>
