@@ -65,7 +65,11 @@ export function DataTable({ table, caption, sort = [], onSort, choosing }: Table
     <section ref={root} class="hta-table" tabIndex={0} aria-label={caption}>
       {table.rows >= WORTH_FILTERING && (
         <p class="hta-tools">
-          <Button aria-pressed={filters !== null} onClick={() => setFilters(filters ? null : {})}>
+          <Button
+            aria-label={`Filter columns: ${caption}`}
+            aria-pressed={filters !== null}
+            onClick={() => setFilters(filters ? null : {})}
+          >
             Filter columns
           </Button>
           <span class="hta-muted" role="status">

@@ -28,7 +28,7 @@ PANELS = (
 )
 
 
-# Buttons that do the same may be called the same: of events with one name, and of the list of panels.
+# Of events with one name the buttons do the same, and are called the same.
 REPEATED = """(root) => {
   const names = [...root.querySelectorAll('button')]
     .filter((button) => button.checkVisibility() && !button.matches('.hta-events-only'))
@@ -92,7 +92,9 @@ def test_axe_finds_nothing_serious(page: Lab, state: str, dark: bool) -> None:
 
 
 def test_every_button_has_a_name_of_its_own(page: Lab) -> None:
-    assert explorer(page, "loaded").evaluate(REPEATED) == []
+    root = explorer(page, "loaded")
+    root.evaluate("e => e.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert root.evaluate(REPEATED) == []
 
 
 def test_the_text_is_light_in_the_dark_theme(page: Lab) -> None:
