@@ -4,8 +4,7 @@
 import { listen, type Model, type ViewProps } from "./model";
 import { element, onAbort } from "./page";
 
-const RESTARTED =
-  "The kernel that answered here was restarted: what you see stays, but does not change. Run the cell again.";
+const RESTARTED = "The kernel was restarted: what you see stays, but does not change. Run the cell again.";
 const SAVED = "No kernel answers here: you see the last state. Run the cell to explore further.";
 
 /** Show a notice once the kernel is gone: ipywidgets reports the loss to the model and never reconnects it. */

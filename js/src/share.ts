@@ -38,7 +38,7 @@ export function shareItems(rpc: Rpc, name: () => string): ShareItem[] {
     },
     {
       label: "Save HTML report",
-      hint: "What is shown as one file that opens anywhere, without Python",
+      hint: "What is shown, as one file that opens without Python",
       keywords: "share html report export offline download",
       done: "Saved",
       run: (task) => save("html", task),

@@ -39,7 +39,7 @@ def test_what_a_finding_shows_is_in_sight(day: Lab, root: Locator) -> None:
         day.page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)")
         root.locator("button.hta-seg").nth(1).click()
         expect(lanes).to_have_attribute("data-place", re.compile(r"\d+ \d+"))
-        expect(lanes).to_be_in_viewport(ratio=0.95)
+        expect(lanes).to_be_in_viewport(ratio=0.85)
         start, end = map(int, (lanes.get_attribute("data-place") or "").split())
         eventually(partial(around, lanes, start, end, filled=True))
         day.page.keyboard.press("Escape")

@@ -221,6 +221,21 @@ def test_it_fits_narrow_pages(page: Page, reports: Reports, job: str) -> None:
         shot(page, f"story-{job.replace('/', '-')}-{width}")
 
 
+def headline_in_sight(root: Locator) -> None:
+    """The line that stays at the top does not cover it."""
+    line, headline = root.locator(".hta-scope").bounding_box(), root.locator(".hta-story h2").bounding_box()
+    assert line and headline and headline["y"] >= line["y"] + line["height"] - 1
+
+
+def test_the_headline_stays_in_sight_above_a_place(page: Page, reports: Reports) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    root = opened(page, reports("inference_cuda_graphs"))
+    headline_in_sight(root)
+    root.locator("button.hta-seg").first.click()
+    expect(root.locator(TIMELINE)).to_have_attribute("data-place", re.compile(r"\d+ \d+"))
+    headline_in_sight(root)
+
+
 def list_and_advice_below(root: Locator) -> None:
     rows = root.locator(".hta-labels li")
     lefts = rows.evaluate_all("(rows) => rows.map((row) => row.getBoundingClientRect().left)")

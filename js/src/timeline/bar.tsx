@@ -90,7 +90,7 @@ export function Bar(props: BarProps) {
         class="hta-search hta-lanes"
         aria-label="Filter lanes"
         placeholder="Filter lanes"
-        title="Lanes whose rank, kind or name holds this; after a minus: does not. For example “rank 2, stream, -annotation”"
+        title="Lanes whose rank, kind or name holds this, or after a minus does not: “rank 2, stream, -annotation”"
         spellcheck={false}
         value={lanes.value ?? ""}
         onInput={(event) => {

@@ -18,7 +18,7 @@ export function CounterMenu({ counters, chosen, ask }: CounterMenuProps) {
   return (
     <Popover
       label="Counters"
-      title="Queue lengths, memory, bandwidth and what the recording counts, over time under the lanes"
+      title="Queue lengths, memory, bandwidth and recorded counters, under the lanes"
       pressed={names.length > 0}
       opened={ask}
     >

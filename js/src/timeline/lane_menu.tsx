@@ -40,7 +40,7 @@ export function LaneMenu({ groups, order, python }: LaneMenuProps) {
         }}
       />
       {python && (
-        <label title="Modules of the model and Python's other frames do not stand around the operators that they call">
+        <label title="Modules and other Python frames do not stand around the operators they call">
           <input
             type="checkbox"
             checked={apart}

@@ -149,7 +149,7 @@ function Trust({ about, bound }: { about: About; bound: readonly string[] }) {
           {`An upper bound (${bound.join(", ")}): no program gets all of it, so the saving may be anything down to nothing.`}
         </p>
       )}
-      <p title="How far the time is off that is simulated without changes, from the dependencies alone">
+      <p title="How far off the time is that is simulated from the dependencies alone">
         {about.job
           ? `All ranks replayed together. Model error ${error} at most. Sliders change one rank by itself: Reset brings them back.`
           : `This rank replayed through its dependencies, while other ranks do what they did. Model error ${error}; ${grouped(about.inferred)} of ${counted(about.edges, "dependency", "dependencies")} inferred.`}
