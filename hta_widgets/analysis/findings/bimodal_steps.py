@@ -74,9 +74,9 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
     since = Claim("long_since", (first_long,), "steps", ranks=one, about=about)
     who = Claim("steps_of_two_lengths", tuple(alike), "ranks", ranks=one, about=about)
     text = say(
-        "Steps take two lengths{who}: {count} of {all} take some {long}, the others {short}. Beyond those, "
-        "that costs {lost}. {since}Iteration {step} is the longest.{beyond}",
-        since=say("All are long from iteration {step} on. ", step=since) if at_once else "",
+        "Steps take two lengths{who}: {count} of {all}{since} take some {long}, the others {short}. Beyond "
+        "those, that costs {lost}. Iteration {step} is the longest.{beyond}",
+        since=say(" (each from iteration {step} on)", step=since) if at_once else "",
         who=say(" on {ranks}", ranks=who) if len(inputs.trace.ranks) > 1 else "",
         count=Claim("long_steps", len(of_rank) - len(short), "count", ranks=one, about=about),
         all=Claim("complete_steps", len(of_rank), "count", ranks=one),

@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
-from hta_widgets.analysis.findings.unequal_work import more_work
+from hta_widgets.analysis.findings.unequal_work import advice_for_slower, more_work
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.kernel_names import short_kernel_name
@@ -147,27 +147,22 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     name = Claim("slowest_kernel", one.name, "name", ranks=ranks, shown=short_kernel_name(one.name))
     ratio = Claim("times_as_long", one.ratio, "x", ranks=ranks, about={"name": one.name})
     text = say(
-        "{who} spends {lost} more than the others on the same kernels, launched as often. "
-        "Kernel {name} takes {ratio} times as long.",
+        "{who} spends {lost} more than the others on the same kernels, above all on {name}. "
+        "That one takes {ratio} times as long.",
         who=Claim("rank_with_slowest_kernels", ranks, "ranks", shown=at_start([one.rank])),
         lost=inputs.time_lost("slower_kernels", share, one.slower_ns, ranks),
         name=name,
         ratio=ratio,
     )
-    suggestion = (
-        "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices."
-    )
+    suggestion = advice_for_slower(inputs, one)
     if why:
         text, suggestion = text + why.text, why.advice
     elif one.few:
         part = Claim("slower_kernels_part", one.slower_pct, "%", "equal kernels", ranks)
         text += say(
             " Kernels with {part} of the time are slower, the others are not: it may be the data that these "
-            "few get to see.",
+            "get to see.",
             part=part,
-        )
-        suggestion = (
-            "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
         )
     if too:
         also = Claim("also_slower", tuple(too), "ranks", about={"rank": one.rank})

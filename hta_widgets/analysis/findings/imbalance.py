@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start, recorded_of
-from hta_widgets.analysis.findings.unequal_work import expert_times, more_work, spread_experts
+from hta_widgets.analysis.findings.unequal_work import BALANCE, expert_times, more_work, spread_experts
 from hta_widgets.analysis.findings.waiting import idle_delays, late_rounds, waiting_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words
@@ -25,10 +25,6 @@ _NEARLY_ALL = 0.9
 _FEW_RANKS = 0.5
 # A rank that causes more of the waiting does stand out, even if nothing shows why it is late.
 _ALONE = 2 / 3
-_BALANCE = (
-    "Give the ranks equal work: batches bucketed by length, a capacity for what a rank may get, or other "
-    "boundaries between pipeline stages."
-)
 
 
 def imbalance(inputs: Inputs) -> Finding | None:
@@ -69,7 +65,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
             how=how,
             longer=Claim("computes_longer", one.more_pct, "%", "computing of the others", ranks),
         ),
-        inputs.is_it_always() + _BALANCE,
+        inputs.is_it_always() + BALANCE,
         "kernel_breakdown",
         Evidence(rank=one.rank),
         explains=one.rank,
@@ -96,7 +92,7 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     slow, most, delays = _few_ranks(inputs.late), _main_cause(inputs.late), late_rounds(inputs)
-    suggestion = _BALANCE
+    suggestion = BALANCE
     why = None if most is None else more_work(inputs, (most,))
     if why:
         suggestion = why.advice

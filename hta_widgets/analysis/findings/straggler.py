@@ -13,7 +13,7 @@ from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_r
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE, Rule, several_ranks
 from hta_widgets.analysis.findings.serving_ranks import is_serving
-from hta_widgets.analysis.findings.unequal_work import MoreWork, more_work
+from hta_widgets.analysis.findings.unequal_work import MoreWork, by_kernels, more_work
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
 
@@ -166,6 +166,8 @@ def _through(late: LateRanks) -> Text:
 
 def _suggestion(inputs: Inputs, late: LateRanks) -> str:
     longer = longer_by_replay(inputs) if late.longer.empty else str(late.longer.index[0])
+    if longer == "computing" and (by_work := by_kernels(inputs, late.ranks)):
+        return by_work
     return _HOST_OF_SERVER if longer == "idle" and is_serving(inputs) else _SUGGESTIONS[longer]
 
 

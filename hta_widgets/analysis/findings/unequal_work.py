@@ -13,6 +13,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.serving_advice import option
 from hta_widgets.analysis.findings.serving_ranks import of_ranks
+from hta_widgets.analysis.findings.workloads import Comparison
 from hta_widgets.analysis.parallelism.expert_work import expert_rows
 from hta_widgets.analysis.parallelism.experts import expert_balance
 from hta_widgets.analysis.serving.steps import in_scope
@@ -28,6 +29,11 @@ _TELLING, _ALIKE = 0.1, 0.2
 _DISTRIBUTE: Final = (
     "Spread requests evenly over the ranks that are data-parallel, by their tokens rather than in "
     "turn{option}."
+)
+
+BALANCE: Final = (
+    "Give the ranks equal work: batches bucketed by length, a capacity for what a rank may get, or other "
+    "boundaries between pipeline stages."
 )
 
 
@@ -97,6 +103,30 @@ def _of_experts(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
         ratio=Claim("experts_times", float(ratio), "x", "", ranks, about, f"{ratio:.3g}"),
     )
     return MoreWork(False, text, spread_experts(inputs, "Its experts"))
+
+
+def by_kernels(inputs: Inputs, ranks: Collection[int]) -> str:
+    """What to do about ranks that compute longer: whether equal kernels are slower, or there are more."""
+    work = inputs.workloads
+    compared = [work.compared(rank) for rank in ranks if rank in work.ranks and len(work.ranks) > 1]
+    one = max(compared, key=lambda each: each.slower_ns + each.more_ns, default=None)
+    if one is None or not one.slower_ns + one.more_ns:
+        return ""
+    return advice_for_slower(inputs, one) if one.slower_ns >= one.more_ns else BALANCE
+
+
+def advice_for_slower(inputs: Inputs, one: Comparison) -> str:
+    """What to look at where a rank's kernels take longer than equal ones of the others."""
+    if one.few:
+        return (
+            "Compare the data of the kernels that take longer (lengths of sequences, routing of tokens, rows "
+            "of embeddings), then the devices."
+        )
+    by = f" ({inputs.accelerator.monitor})" if inputs.accelerator.monitor else ""
+    return (
+        f"If shapes are equal, too, compare clocks, power limits and temperatures of the devices{by}, and "
+        "what else runs on them."
+    )
 
 
 def spread_experts(inputs: Inputs, whose: str) -> str:

@@ -17,8 +17,10 @@ from hta_widgets.trace.ordering import distinct, unique
 SLOWER = 1.05
 # Kernels that take longer by no more than this part, all together, run as fast as on other ranks.
 ALIKE = 0.02
-# A slow device slows kernels with more than this part of the time.
+# A slow device slows kernels with more than this part of the time, ...
 MOST_TIME = 0.5
+# ... or by less than this if others, with this part of the time and more, run as fast as elsewhere.
+FAR_SLOWER, SOME_TIME = 1.5, 0.05
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
@@ -36,7 +38,8 @@ class Comparison:
     name: str  # of these, the kernel that loses most time; "" if there is none
     ratio: float  # how many times as long that takes
     slower_pct: float  # the usual time of these, in % of that of all equal work
-    few: bool  # that is less than half, and all others together take at most 2 % longer
+    # that is less than half, or these take 1.5 times as long, and all others together take at most 2 % longer
+    few: bool
     changes: bool  # in many steps it is not among the slowest at that work
     more_ns: int  # compute time beyond the median of the others, in work that is not equal
     more_launches: int  # compute kernels of a step beyond the median of the others
@@ -158,7 +161,9 @@ def _few(slower: Bool, mean: Float64, usual: Float64, launches: Float64) -> tupl
     rest = known & ~slower
     longer = float(((mean - usual) * launches)[rest].sum())
     part = float(times[slower].sum() / times[known].sum())
-    return 100.0 * part, part < MOST_TIME and longer <= ALIKE * float(times[rest].sum())
+    far = float((mean * launches)[slower].sum()) >= FAR_SLOWER * float(times[slower].sum())
+    some = part < MOST_TIME or (far and part <= 1.0 - SOME_TIME)
+    return 100.0 * part, some and longer <= ALIKE * float(times[rest].sum())
 
 
 def _median_of_others(alike: Float64, values: Float64) -> Float64:

@@ -261,7 +261,7 @@ CASES |= {
     "one_kernel_name_is_slow": Case(
         lambda: Play(data_parallel(one(4, 2, Pace(8.0, "fused_dropout")))),
         {"straggler": 2, "slow_kernels": 2},
-        {"slow_kernels": ("may be the data that these few get to see", "fused_dropout")},
+        {"slow_kernels": ("may be the data that these get to see", "fused_dropout")},
     ),
     "two_ranks_with_a_slow_link": Case(
         lambda: Play(slow_link()),
