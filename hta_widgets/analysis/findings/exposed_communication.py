@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.findings import accumulation
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.evidence import evidence_of_loss
 from hta_widgets.analysis.findings.finding import Finding, severity_of
@@ -69,6 +70,14 @@ _INSIDE_LAYERS: Final = {
 }
 """By what the process groups that communicate most of it are for, where they are described as that alone."""
 
+_LARGE: Final = 1 << 24
+"""Bytes that take so long at any bandwidth that the latency of a collective hardly matters."""
+_BANDWIDTH: Final = (
+    "Messages are large, so bandwidth decides. Compare it to what nccl-tests reaches between these devices; "
+    "NCCL_DEBUG=INFO names the links that are used."
+)
+_FEWER_BYTES: Final = " Gradients in bf16 are half the bytes of those in fp32."
+_REDUCE: Final = ("allreduce", "reduce_scatter")
 _A_PART: Final = 3
 """Of the time lost one in so many is worth advice of its own."""
 # Calls of PyTorch that exchange with all ranks, and with a single one.
@@ -126,6 +135,14 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     many: Text = NOTHING_SAID
     if len(small) and _A_PART * _transferring(inputs, small) > lost:
         many, usual = number, advice_for_small(inputs, small)
+    large = _large(inputs, lost)
+    if large is not None and usual == _earlier(inputs):
+        halved = large["collective"].isin(_REDUCE) & large["dtype"].isin(("Float",))
+        ways = [_earlier(inputs, large=True), f"{_BANDWIDTH}{_FEWER_BYTES if halved.all() else ''}"]
+        # what takes longer than all that could hide it
+        usual = " ".join(reversed(ways) if lost > int(frame["compute_ns"].sum()) else ways)
+    if (twice := accumulation.too_often(inputs)) is not None:
+        many, usual = many + twice, f"{accumulation.ADVICE} {usual}"
     off_path = off_critical_path(inputs, ranks, "exposed_communication")
     severity = severity_on_path(share, off_path)
     found = transferring_of(inputs, ranks) if severity else {}
@@ -134,7 +151,8 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{who} {lost} without computing{beyond}{kind}.{on_path} {hidden} of all communication "
-            "hides behind compute.{many}",
+            "hides behind compute.{bandwidth}{many}",
+            bandwidth=NOTHING_SAID if large is None else _bandwidth(large),
             many=many,
             who="The device communicates" if len(ranks) == 1 else "The devices communicate",
             lost=inputs.time_lost(about, share, cost, ranks),
@@ -171,7 +189,31 @@ def _waiting(inputs: Inputs, frame: pd.DataFrame) -> tuple[pd.Series[int], int]:
     return waited - unknown, int(unknown.sum())
 
 
-def _earlier(inputs: Inputs) -> str:
+def _large(inputs: Inputs, lost: int) -> pd.DataFrame | None:
+    """Large messages of one operation with known bandwidth that take most of the time lost, if some do."""
+    frame = inputs.collectives
+    known = frame["bandwidth_is"].eq("exact") & frame["busbw_gbps"].notna()
+    frame = frame[known & frame["bytes"].ge(_LARGE).fillna(False)]
+    if frame.empty:
+        return None
+    longest = str(frame.groupby("collective")["transfer_ns"].sum().idxmax())
+    frame = frame[frame["collective"].eq(longest)]
+    return frame if 2 * _transferring(inputs, frame) > lost else None
+
+
+def _bandwidth(large: pd.DataFrame) -> Text:
+    ranks, operation = tuple(sorted(large["rank"].unique().tolist())), str(large["collective"].iloc[0])
+    least = int(large["bytes"].min())
+    about = {"operation": operation, "least_bytes": least}
+    return say(
+        " Large messages ({operation} of {least} or more) reach {bus} of bus bandwidth in the median.",
+        operation=Claim("large_operation", operation, "name", ranks=ranks),
+        least=Claim("least_large_message", least, "B", ranks=ranks, about=about),
+        bus=Claim("large_messages_bus", float(large["busbw_gbps"].median()), "GB/s", "", ranks, about),
+    )
+
+
+def _earlier(inputs: Inputs, large: bool = False) -> str:
     """What to do about gradients and parameters, by what wraps the model."""
     by_wrapper = (
         (inputs.has_ddp, "gradient buckets of another size"),
@@ -179,7 +221,8 @@ def _earlier(inputs: Inputs) -> str:
     )
     ways = [way for wraps, way in by_wrapper if wraps]
     how = f" ({', '.join(ways)})" if ways else ""
-    return f"Start communication earlier and in larger pieces{how}, or use a process group of fewer ranks."
+    pieces = "" if large else " and in larger pieces"
+    return f"Start communication earlier{pieces}{how}, or use a process group of fewer ranks."
 
 
 def whom_to_record(inputs: Inputs) -> str:

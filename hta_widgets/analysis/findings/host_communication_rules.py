@@ -8,6 +8,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.accumulation import ADVICE, in_words
 from hta_widgets.analysis.findings.exposed_communication import whom_to_record
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_loss import HostLoss, host_rule, lost_by_hosts
@@ -179,19 +180,7 @@ def _reduced_too_often(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said
     passes, calls = (count // max(steps, 1) for count in (host.forwards, host.reductions))
     if passes < 2 or any(each.reduced < each.forwards for each in hosts.values()):
         return None
-    rank = (next(iter(hosts)),)
-    once = max(calls // passes, 1)
-    said = say(
-        " Gradients are reduced after each of the {passes} forward passes of a step. That makes {calls} "
-        "calls, where {once} would do.",
-        passes=Claim("forward_passes", passes, "count", ranks=rank),
-        calls=Claim("reductions", calls, "count", ranks=rank),
-        once=Claim("reductions_once", once, "count", ranks=rank),
-    )
-    return said, (
-        "Run all but the last forward and backward pass of a step in model.no_sync(): gradients add up "
-        "locally, and are reduced once."
-    )
+    return in_words(next(iter(hosts)), passes, calls), ADVICE
 
 
 def _of_stages(inputs: Inputs, hosts: dict[int, HostTime]) -> tuple[Said, str]:

@@ -14,6 +14,7 @@ from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
+from hta_widgets.analysis.findings.accumulation import FORWARD, begun
 from hta_widgets.analysis.findings.call_time import (
     longest_names,
     open_time,
@@ -55,7 +56,6 @@ _COMPUTES_NS: Final = 200_000
 _ENOUGH_CALLS: Final = 3
 # Ranges of devices' backends, and operators of devices whose work the profiler does not record.
 _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):|^aten::(?:_mps_|\w+_mps$)|^npu::")
-_FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
 _REDUCES = re.compile(r"^c10d::allreduce_")
 # DDP's reducer goes on with what was reduced.
 _REDUCED = re.compile(r"reducer::copy_bucket_to_grad$")
@@ -273,16 +273,10 @@ def _reductions(
     rank_trace: RankTrace, judged: Intervals, enclosing: Bool, calls: Bool
 ) -> tuple[int, int, int]:
     """How often DDP's forward pass begins; after how many gradients are reduced; in how many calls."""
-    forwards = _begun(rank_trace, judged, enclosing & named(rank_trace, _FORWARD.search))
-    reductions = _begun(rank_trace, judged, calls & named(rank_trace, _REDUCES.search))
+    forwards = begun(rank_trace, judged, enclosing & named(rank_trace, FORWARD.search))
+    reductions = begun(rank_trace, judged, calls & named(rank_trace, _REDUCES.search))
     after = np.searchsorted(forwards, reductions, "right")
     return len(forwards), len(np.unique(after[after > 0])), len(reductions)
-
-
-def _begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
-    """When these rows begin, of those that begin in the judged time; sorted."""
-    start = np.sort(rank_trace.start[chosen])
-    return start[judged.within_each(np.stack([start, start + 1], 1)) > 0]
 
 
 def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:

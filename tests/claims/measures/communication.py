@@ -155,6 +155,41 @@ def largest_small_message(job: Job, stated: Stated) -> str:
     )
 
 
+def large_messages(rank: PlainRank, about: dict[str, Any]) -> list[tuple[Record, int, int]]:
+    """Judged ones of an operation with no fewer bytes; their bytes, and of how many ranks."""
+    found, operation = [], about["operation"].replace("_", "")
+    for each in rank.judged(communication(rank)):
+        counts = [int(each.args.get(side, 0)) for side in ("In msg nelems", "Out msg nelems")]
+        size = max(counts) * {"Float": 4, "BFloat16": 2, "Half": 2}.get(str(each.args.get("dtype")), 1)
+        alike = operation in str(each.args.get("Collective name", "")).replace("_", "").lower()
+        if alike and size >= about["least_bytes"]:
+            found.append((each, size, int(each.args.get("Group size", 1))))
+    return sorted(found, key=lambda message: message[0].start)
+
+
+@check("large_operation")
+def large_operation(job: Job, stated: Stated) -> str:
+    return small_operation(job, stated)
+
+
+@check("least_large_message")
+def least_large_message(job: Job, stated: Stated) -> str:
+    sizes = [size for rank in job.of(stated.ranks) for _, size, _ in large_messages(rank, stated.about)]
+    return "" if sizes and min(sizes) == stated.value else f"the smallest is {min(sizes, default=0)}"
+
+
+@check("large_messages_bus")
+def large_messages_bus(job: Job, stated: Stated) -> str:
+    """Of several ranks that send equally many, those in turn are one; the last to come does not wait."""
+    of_rank = [large_messages(rank, stated.about) for rank in job.of(stated.ranks)]
+    reached = []
+    for together in zip(*of_rank, strict=True):
+        _, size, ranks = together[0]
+        crossings = (2 if stated.about["operation"] == "allreduce" else 1) * (ranks - 1) / ranks
+        reached.append(crossings * size / min(each.dur for each, _, _ in together))
+    return close(stated, median(reached), 0.05, 0.0)
+
+
 @check("latency_of_each")
 def latency_of_each(job: Job, stated: Stated) -> str:
     """No longer than the shortest of them by more than their spread."""

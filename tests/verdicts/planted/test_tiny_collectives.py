@@ -137,6 +137,38 @@ def test_many_small_ones(body: Callable[[Rank], None], operation: str, advice: s
     assert end - start == each  # one of them, whole
 
 
+@pytest.mark.parametrize(("slower", "first"), [(1, "Start communication earlier, or"), (100, "Messages are")])
+def test_large_messages_reach_some_bandwidth(slower: int, first: str, tmp_path: Path):
+    """Where they take longer than all compute, nothing can hide them."""
+
+    def body(program: Rank) -> None:
+        program.alone()
+        for _ in range(4):
+            program.send(64 << 20, slower=slower)
+
+    trace = opened(loop(body), tmp_path)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    row = frame.set_index("topic").loc["exposed_communication"]
+    reached = {1: "95.7 GB/s", 100: "957 MB/s"}[slower]
+    assert f"(allreduce of 64.0 MiB or more) reach {reached} of bus bandwidth" in row["text"]
+    assert row["suggestion"].startswith(first)
+    assert "larger pieces" not in row["suggestion"] and "bf16" not in row["suggestion"]
+
+
+def test_no_bandwidth_of_small_messages_or_a_lone_rank(tmp_path: Path):
+    def body(program: Rank) -> None:
+        program.alone()
+        for _ in range(4):
+            program.send(8 << 20)
+
+    for name, events in (("small", [loop(body).events] * 2), ("lone", [loop(many_large).events])):
+        (tmp_path / name).mkdir()
+        frame = overview(job(tmp_path / name, *events))
+        assert "exposed_communication" in set(frame["topic"])
+        assert not frame["text"].str.contains("bus bandwidth").any()
+
+
 @pytest.mark.parametrize("body", [few_small, small_but_hidden, many_large, one_size, no_line])
 def test_near_misses(body: Callable[[Rank], None], tmp_path: Path):
     frame = overview(opened(loop(body), tmp_path))
