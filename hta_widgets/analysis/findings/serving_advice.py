@@ -25,7 +25,7 @@ _ENGINES: Final = {
 }
 _OPTIONS: Final = {
     "ahead": {
-        "vLLM": "--async-scheduling",
+        "vLLM": "--async-scheduling, where it is not the default",
         "SGLang": "its overlap scheduler, no --disable-overlap-schedule",
         "TensorRT-LLM": "disable_overlap_scheduler: false",
     },

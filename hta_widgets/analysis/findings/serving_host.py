@@ -32,7 +32,7 @@ from hta_widgets.analysis.serving.table import forward_passes, launched_by_step,
 from hta_widgets.formatting import brief, duration, percent
 
 _MOST: Final = 0.5
-_FEW: Final = 2
+_FEW, _SHOWN = 3, 2  # calls that scheduling ahead would hide, and those that a sentence names
 # Of the loss of all ranks: then it is that rank's.
 _NEARLY_ALL: Final = 0.75
 # Of what lies between and within steps: less of one of them is not worth a word.
@@ -321,7 +321,7 @@ def _doing(inputs: Inputs, rank: int, places: list[Place]) -> Text:
                 share=Claim("between_steps_part", 100.0 * place.idle_ns / waits, "%", "that time", (rank,),
                             {"call": place.name}),
             )
-            for nth, place in enumerate(places[:_FEW])
+            for nth, place in enumerate(places[:_SHOWN])
         ]  # fmt: skip
         return say("Then the host runs {parts} of that time.", parts=says(parts))
     if after := inputs.of(rank, _after):
