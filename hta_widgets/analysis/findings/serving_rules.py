@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,6 +29,14 @@ from hta_widgets.analysis.serving.table import steps_of
 from hta_widgets.analysis.serving.transfers import moved, moved_alone
 from hta_widgets.errors import MissingDataError
 
+# Functions in which engines encode images, video or audio, called only where a request has some.
+_ENCODES = re.compile(
+    r": (?:embed_multimodal|get_multimodal_embeddings|get_(?:image|video|audio)_features?)$"
+)
+_ENCODE_LESS = (
+    "Images, video or audio are encoded in these steps, too, which pieces of prompts do not divide: allow "
+    "fewer of them at once, or encode on other devices. Besides: "
+)
 # Less of the time between steps is not worth a word.
 _LEAST_BUBBLE_PCT = 1.0
 # A mean that is closer to the median says no more than that.
@@ -99,7 +108,8 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
         usual=Claim("serving_period", behind.usual_ns, "ns", ranks=(rank,),
                     about={"phase": behind.phase, "follows": True, "per_token": False}),
     )  # fmt: skip
-    if behind.bound_ns is not None:
+    encodes = inputs.any_name(_ENCODES)
+    if behind.bound_ns is not None and not encodes:
         text += say(
             " With pieces of prompts half as large that is at least {bound}.",
             bound=Claim(
@@ -110,8 +120,8 @@ def decode_behind_prefill(inputs: Inputs) -> Finding | None:
         behind.cost_ns,
         share,
         text,
-        f"Read prompts in smaller pieces{option(inputs, 'chunks')}. That shortens the longest wait at some "
-        "cost of throughput. Or read them on other devices (disaggregated prefill).",
+        f"{_ENCODE_LESS * encodes}Read prompts in smaller pieces{option(inputs, 'chunks')}. That shortens "
+        "the longest wait at some cost of throughput. Or read them on other devices (disaggregated prefill).",
         "serving_steps",
         Evidence(event_rank=rank, span=behind.span),
         severity="note" if severity_of(share) else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from hta_widgets.analysis.communication.waits import longest_wait
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
@@ -16,6 +18,7 @@ from hta_widgets.analysis.findings.serving_ranks import is_serving
 from hta_widgets.analysis.findings.unequal_work import MoreWork, by_kernels, more_work
 from hta_widgets.analysis.findings.waiting import waiting_of
 from hta_widgets.formatting import capitalised, ranks_in_words
+from hta_widgets.trace.classify import EventClass
 
 # This much of the waiting in this part of the steps or fewer is no matter of all of them.
 _NEARLY_ALL = 0.9
@@ -40,6 +43,11 @@ _HOST_OF_SERVER = (
     "Look at what the host of {ranks} does then: its part of the engine, launches, and other processes on "
     "its cores. Bind each worker to cores of its own, near its device."
 )
+_SLOW_LAUNCHES = (
+    "The same calls take the host of {ranks} longer: compare its cores, their clocks, what else runs on them "
+    "and what traces calls with those of the others. CUDA graphs make fewer calls."
+)
+_FAR_LONGER = 2
 _BEFORE_ITS_WORK = "a replay of ranks begins with their first work"
 
 
@@ -62,17 +70,19 @@ def straggler(inputs: Inputs) -> Finding | None:
     )
     for more in (_when(few, late_ones), _through(late), _longer_in_words(inputs, late)):
         text += more
+    launches = _slow_launches(inputs, late_ones) if "idle" in late.longer.index[:1] else NOTHING_SAID
+    text += launches
     why = more_work(inputs, late_ones) if "computing" in late.longer.index[:1] else None
     if why and why.of_requests:
         text += why.text
     elif replayed:
         text += replayed.sentence(inputs)
-    advice = why.advice if why else _suggestion(inputs, late).format(ranks=ranks_in_words(late.ranks))
+    advice = why.advice if why else _SLOW_LAUNCHES if launches else _suggestion(inputs, late)
     return Finding(
         late.cost_ns,
         0.0 if late.began_late else late.share_pct,
         text,
-        inputs.is_it_always() + advice,
+        inputs.is_it_always() + advice.format(ranks=ranks_in_words(late.ranks)),
         "stragglers",
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
@@ -81,6 +91,31 @@ def straggler(inputs: Inputs) -> Finding | None:
         severity="note" if late.began_late else None,
         title=_title(late, few, why),
     )
+
+
+def _slow_launches(inputs: Inputs, late: tuple[int, ...]) -> Text:
+    """That each launch takes far longer on the late ranks than on the others; nothing where none does."""
+    taken = {rank: inputs.of(rank, _launch_ns) for rank in inputs.judged_ns}
+    others = tuple(rank for rank in taken if rank not in late)
+    own = min(taken.get(rank, 0) for rank in late)
+    usual = float(np.median([taken[rank] for rank in others])) if others else 0.0
+    if not usual or own < _FAR_LONGER * usual:
+        return NOTHING_SAID
+    return say(
+        " There, a launch takes the host {own} or more in the median, on the others {usual}.",
+        own=Claim("launch_call", own, "ns", "", late, {"of_ranks": "least"}),
+        usual=Claim("launch_call", usual, "ns", "", others, {"of_ranks": "median"}),
+    )
+
+
+def _launch_ns(inputs: Inputs, rank: int) -> int:
+    """How long a call that launches compute takes in the median, in the judged time; 0 without any."""
+    rank_trace = inputs.trace.rank(rank)
+    work = (rank_trace.event_class == EventClass.COMPUTE) & rank_trace.is_device & (rank_trace.launch >= 0)
+    rows = np.flatnonzero(work)
+    rows = rows[rank_trace.belong(rows, inputs.scope)]
+    calls = np.unique(rank_trace.launch[rows])
+    return int(np.median(rank_trace.dur[calls])) if len(calls) else 0
 
 
 def _title(late: LateRanks, few: list[int], why: MoreWork | None) -> str:

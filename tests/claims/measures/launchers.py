@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from statistics import median
 
 from tests.claims.job import Job, PlainRank, Record
 from tests.claims.plain_kernels import KINDS, kernels_of
@@ -100,3 +101,13 @@ def launching_line(job: Job, stated: Stated) -> str:
         lines = [each.name for each in calls if LINE.search(each.name)]
         names.update(name for name in lines[:1] if not LIBRARY.search(name))
     return most_frequent(job, stated, names)
+
+
+@check("launch_call")
+def launch_call(job: Job, stated: Stated) -> str:
+    """How long calls that launch kernels take: of each rank the median, of the ranks the least or median."""
+    medians = []
+    for rank in job.of(stated.ranks):
+        calls = {call.number: call for each in rank.judged(rank.kernels) if (call := rank.launch(each))}
+        medians.append(median(call.dur for call in calls.values()))
+    return close(stated, {"least": min, "median": median}[stated.about["of_ranks"]](medians), 0.05, 100.0)

@@ -212,6 +212,25 @@ def test_decoding_behind_pieces_of_prompts(tmp_path: Path) -> None:
     assert "instead of" in row["text"]
 
 
+@pytest.mark.parametrize(
+    ("called", "encodes"),
+    [
+        ("vllm/model_executor/models/qwen2_5_vl.py(1377): embed_multimodal", True),
+        ("sglang/srt/models/qwen2_5_vl.py(560): get_image_feature", True),
+        ("vllm/v1/worker/gpu_model_runner.py(2410): _execute_mm_encoder", False),  # in every step
+    ],
+)
+def test_pieces_of_prompts_do_not_divide_what_is_encoded(called: str, encodes: bool, tmp_path: Path) -> None:
+    server = chunked(3)
+    with server.program.inside("python_function", called, **{"Python id": 1}):
+        server.program.silence(100)
+    trace = server.open(tmp_path)
+    assert not faults(trace)
+    row = rows_of(trace)["decode_behind_prefill"]
+    assert ("pieces of prompts half as large" in row["text"]) is not encodes
+    assert row["suggestion"].startswith("Images, video or audio are encoded") is encodes
+
+
 def test_decoding_behind_prompts_in_steps_of_their_own(tmp_path: Path) -> None:
     server = Server(schedule_ns=0, read_ns=0)
     for step in range(24):
