@@ -132,7 +132,7 @@ _ALLOCATOR = _Region(
 
 
 _ITEMS = _Region(
-    re.compile(r"^aten::item$"),
+    re.compile(r"^aten::(?:item|nonzero)$"),  # of what a mask chooses, the number is read
     (EventClass.HOST_OP,),
     "calls",
     1,  # of one value a step `idle_host` tells, where the host is late after it
@@ -140,7 +140,7 @@ _ITEMS = _Region(
     "without waiting for values that are read back",
     lambda name: [edits.syncs(within=edits.exactly(name))],
     "Add up losses and metrics on the device, and read them once in many steps. Inside layers, torch.where "
-    "and sizes that the host knows take the place of .item().",
+    "and sizes that the host knows (torch.nonzero_static) take the place of .item() and of boolean masks.",
     waits=True,
 )
 

@@ -12,16 +12,18 @@ from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US, Program
 
 
-def layers(each: bool, host_ns: int) -> Program:
+def layers(each: bool, host_ns: int, mask: bool = False) -> Program:
     """Ten layers a step, of 1 ms on the device; a value is read in each of them, or once after them."""
     program = Program()
     for number in range(1, 7):
         with program.step(number):
-            for _ in range(10):
+            for layer in range(10):
                 with program.inside("cpu_op", "aten::mm"):
                     program.silence(host_ns)
                     program.launch(MS, "gemm")
-                if each:
+                if each and mask and layer % 2:
+                    choose(program)
+                elif each:
                     read(program)
             if not each:
                 read(program)
@@ -31,6 +33,14 @@ def layers(each: bool, host_ns: int) -> Program:
 def read(program: Program) -> None:
     with program.inside("cpu_op", "aten::item"), program.inside("cpu_op", "aten::_local_scalar_dense"):
         program.synchronise(name="cudaStreamSynchronize")
+
+
+def choose(program: Program) -> None:
+    """What a mask chooses: its number is read back to know how much memory that takes."""
+    with program.inside("cpu_op", "aten::index"), program.inside("cpu_op", "aten::nonzero"):
+        program.launch(3 * US, "reduce")
+        program.synchronise(name="cudaStreamSynchronize")
+        program.launch(4 * US, "select")
 
 
 def told(folder: Path, program: Program) -> dict[str, Any] | None:
@@ -45,6 +55,13 @@ def test_values_that_are_read_in_each_layer_are_counted(tmp_path: Path) -> None:
     row = told(tmp_path, layers(each=True, host_ns=500 * US))
     assert row is not None and row["section"] == "saves"
     assert "values are read back from the device 10 times (aten::item)" in row["text"]
+    assert row["saving_pct"] > 20
+
+
+def test_so_are_sizes_of_what_a_mask_chooses(tmp_path: Path) -> None:
+    row = told(tmp_path, layers(each=True, host_ns=500 * US, mask=True))
+    assert row is not None and row["section"] == "saves"
+    assert "10 times (aten::nonzero and aten::item)" in row["text"]
     assert row["saving_pct"] > 20
 
 
