@@ -666,12 +666,13 @@ def caused_waiting(job: Job) -> dict[int, int]:
 
 
 def begun(rank: PlainRank, name: str) -> list[int]:
-    """When calls of this name begin in the judged time, on the thread of the steps."""
-    return [
+    """When calls of this name begin in the judged time, on any thread of the host."""
+    return sorted(
         each.start
-        for each in main_thread(rank)
-        if each.name == name and overlap(rank.windows, (each.start, each.start + 1))
-    ]
+        for each in rank.named(name)
+        if each.category in ("cpu_op", "user_annotation")
+        and overlap(rank.windows, (each.start, each.start + 1))
+    )
 
 
 @check("forward_passes")

@@ -25,7 +25,7 @@ def program(sizes: tuple[tuple[int, ...], ...], updates: int = 1) -> Rank:
                 with found.inside("user_annotation", "DistributedDataParallel.forward"):
                     found.launch(2_000 * US, "gemm")
                 for size in messages:
-                    with found.inside("cpu_op", NODE), found.inside("cpu_op", "c10d::allreduce_"):
+                    with found.inside("cpu_op", NODE, 2), found.inside("cpu_op", "c10d::allreduce_", 2):
                         found.alone()
                         found.send(size)
                 found.alone()
