@@ -32,10 +32,11 @@ def told(text: Text, *fields: Claim) -> str:
         ("{rank} waits {share} ({time} per step).", "Rank 2 waits 12.5 %."),
         ("{rank} waits {share}; {time} at once.", "Rank 2 waits 12.5 %."),
         (
-            "{rank} waits {share}. It waits {time} at once. That is {name}.",
-            "Rank 2 waits 12.5 %. That is `aten::copy_`.",
+            "{rank} waits {share}. It waits {time} at once. Most is in {name}.",
+            "Rank 2 waits 12.5 %. Most is in `aten::copy_`.",
         ),
         ("It waits {time}, which is {share}.", ""),
+        ("{rank} waits {time}. It costs {share}. That is {name}.", ""),
         ("It waits {share}: {time} at once.", "It waits 12.5 %."),
         ("It waits {share} in {name} ({part}).", "It waits 12.5 % in `aten::copy_`."),
     ],

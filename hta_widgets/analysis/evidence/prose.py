@@ -19,6 +19,8 @@ _FIRST: Final = 0xF0000  # private letters stand for the claims while a text is 
 _MARK: Final = "[\U000f0000-\U000ffffd]"
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
+# Such a sentence means nothing without the one before it.
+_REFERS: Final = re.compile(r"(?:It|They|That|Most of that)\b")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
 # claims whose value is a clause of ours, with numbers of its own
 _WRITTEN: Final = ("job_evidence", "several_jobs", "untrusted_replay")
@@ -74,8 +76,12 @@ def sentences(text: str, claims: Claims, stands: Callable[[Mapping[str, Any]], b
     """
     marked, told = _marked(text, claims)
     found: list[str] = []
+    kept = marked
     for sentence in _SENTENCES.split(marked):
-        kept = _without(sentence, lambda at: _is_number(told[at]) and not stands(told[at]))
+        is_clear = kept or not _REFERS.match(sentence)
+        kept = (
+            _without(sentence, lambda at: _is_number(told[at]) and not stands(told[at])) if is_clear else ""
+        )
         if kept:
             found.append(re.sub(_MARK, lambda mark: _shown(told[ord(mark[0]) - _FIRST]), kept))
     said = ""
