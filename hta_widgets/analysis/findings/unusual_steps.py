@@ -309,9 +309,12 @@ def spent_in_steps(inputs: Inputs, rank: int) -> tuple[pd.DataFrame, Int64, dict
 
 
 def comes_every(iterations: list[int], late: list[int]) -> int:
-    """How many steps lie between unusual ones, if they come regularly among all these; else 0."""
+    """How many steps lie between unusual ones, if they come regularly among all these; else 0.
+
+    Any two are some steps apart, which is no rhythm yet.
+    """
     gaps = np.diff(sorted(late))
-    if not len(gaps) or (gaps != gaps[0]).any() or gaps[0] < 2:
+    if len(gaps) < 2 or (gaps != gaps[0]).any() or gaps[0] < 2:
         return 0
     every = int(gaps[0])
     expected = [number for number in iterations if (number - late[0]) % every == 0]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.unusual_steps import comes_every
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, Program
 
@@ -45,3 +46,10 @@ def test_other_long_steps_are_no_evaluation(tmp_path: Path, long: bool, others: 
     row = row_of(tmp_path, long, others)
     assert "backward" not in row["text"]
     assert "as the last pass of accumulated gradients" in row["suggestion"]
+
+
+@pytest.mark.parametrize(
+    ("late", "every"), [([2, 5, 8], 3), ([0, 5], 0), ([2, 5], 0), ([2, 4, 8], 0), ([1, 2, 3], 0)]
+)
+def test_two_long_steps_are_no_rhythm(late: list[int], every: int) -> None:
+    assert comes_every([*range(10)], late) == every
