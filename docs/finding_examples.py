@@ -15,6 +15,7 @@ from tests.claims import test_communication, test_planted_kernels
 from tests.verdicts.planted import (
     late_ranks,
     test_bimodal_steps,
+    test_contention,
     test_dense_gradients,
     test_fsdp,
     test_growing_steps,
@@ -161,6 +162,7 @@ MADE: dict[str, Build] = {
     "host_operators": _host(test_host_alone.nothing),
     "growing_tensor": _host(test_host_alone.answers),
     "host_compiling": _host(test_host_alone.compiles),
+    "host_contention": lambda folder: test_contention.waiting().open(folder),
     "host_conversions": _host(lambda program, _: test_host_work.copy(program, 2 * MS, "bfloat16", "float")),
     "host_recomputation": _host(
         lambda program, _: test_host_work.checkpointed(program, test_host_work.LAYER)

@@ -78,10 +78,8 @@ def sentences(text: str, claims: Claims, stands: Callable[[Mapping[str, Any]], b
     found: list[str] = []
     kept = marked
     for sentence in _SENTENCES.split(marked):
-        is_clear = kept or not _REFERS.match(sentence)
-        kept = (
-            _without(sentence, lambda at: _is_number(told[at]) and not stands(told[at])) if is_clear else ""
-        )
+        alone = "" if not kept and _REFERS.match(sentence) else sentence
+        kept = alone and _without(alone, lambda at: _is_number(told[at]) and not stands(told[at]))
         if kept:
             found.append(re.sub(_MARK, lambda mark: _shown(told[ord(mark[0]) - _FIRST]), kept))
     said = ""

@@ -348,7 +348,34 @@ def called(rank: PlainRank) -> dict[str, list[Record]]:
         "dense": [each for each in thread if is_dense(rank, each)],
         "doubles": [each for each in thread if takes_doubles(each)],
         "recomputed": [each for each in thread if runs_again(rank, each)],
+        "stalled": stalled(rank, thread),
     }
+
+
+def stalled(rank: PlainRank, thread: list[Record]) -> list[Record]:
+    """Operators of 1 ms that take, inner ones aside, ten times as long as the same one of other steps."""
+    own = {id(each): each.dur for each in thread if is_operator(each)}
+    for each in thread:
+        outer = next((one for one in rank.around(each) if is_operator(one)), None)
+        if is_operator(each) and outer is not None:
+            own[id(outer)] -= each.dur
+    in_steps: list[dict[str, list[Record]]] = []
+    for step in (each for each in thread if STEP.match(each.name)):
+        inside = [each for each in thread if is_operator(each) and step.start <= each.start < step.end]
+        in_steps.append({})
+        for each in sorted(inside, key=lambda each: (each.start, -each.end)):
+            in_steps[-1].setdefault(each.name, []).append(each)
+    alike: dict[tuple[str, int, int], list[Record]] = {}
+    for calls in in_steps:
+        for name, named in calls.items():
+            for place, each in enumerate(named):
+                alike.setdefault((name, len(named), place), []).append(each)
+    found = []
+    for same in alike.values():
+        usual = sorted(own[id(each)] for each in same)[(len(same) - 1) // 4]
+        if len(same) >= 4:
+            found += [each for each in same if own[id(each)] >= max(1_000_000, 10 * usual)]
+    return found
 
 
 @check("host_time")

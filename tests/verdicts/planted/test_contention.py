@@ -1,0 +1,74 @@
+"""Programs of the host whose operators now and then take far longer than they compute."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import overview
+from hta_widgets.analysis.findings.headline import sentence
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.host_program import MS, US, Program
+
+NAMES = ("aten::addmm", "aten::add", "aten::mul", "aten::sum", "aten::mm")
+STEPS = range(1, 9)
+
+
+def waiting(
+    steps: Collection[int] = STEPS,
+    names: Collection[str] = NAMES,
+    ns: int = 15 * MS,
+    recorded: Collection[int] = STEPS,
+    times: int = 1,
+) -> Program:
+    """Steps of 200 operators of 20 µs, five of which wait for `ns` in some steps: never the same two."""
+    chance, program = random.Random(1), Program()
+    for number in recorded:
+        with program.step(number):
+            slow = {(name, chance.randrange(40)) for name in names} if number in steps else set()
+            for place in range(40):
+                for name in NAMES:
+                    with program.inside("cpu_op", name):
+                        program.silence(20 * US * (times if number in steps else 1))
+                        program.operator("aten::resolve_conj", US)
+                        program.silence(ns if (name, place) in slow else 0)
+    return program
+
+
+def test_calls_that_wait_now_and_then(tmp_path: Path) -> None:
+    trace = waiting().open(tmp_path)
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    row = frame.set_index("topic").loc["host_contention"]
+    assert row["cost_ns"] == 8 * 5 * (15 * MS + 21 * US)
+    assert "OMP_NUM_THREADS" in row["suggestion"] and row["part_of"] == ""
+    assert sentence(frame).startswith("Waiting for free cores costs")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        waiting(steps=(1, 2)),  # first uses
+        waiting(names=("aten::mm",)),  # one operator, for a reason of its own
+        waiting(ns=500 * US),
+        waiting(ns=1100 * US),  # 57 % of the time
+        waiting(names=(), times=60, steps=(1, 2, 5, 6, 8)),  # larger inputs
+        waiting(recorded=STEPS[:3]),
+    ],
+    ids=["first steps", "one operator", "short", "little", "larger inputs", "few steps"],
+)
+def test_what_else_makes_calls_long(tmp_path: Path, program: Program) -> None:
+    assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
+
+
+def test_operators_that_differ_in_number_are_not_compared(tmp_path: Path) -> None:
+    program = Program()
+    for number in STEPS:
+        with program.step(number):
+            for name in NAMES:
+                for place in range(40 + number):
+                    program.operator(name, 15 * MS if place == number else 20 * US)
+    assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
