@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
@@ -44,6 +45,32 @@ _MENTIONED: Final = 0.1
 _ALL: Final = 0.75
 """What is open for so much of the time is the loop itself: it tells nothing of where in it time is lost."""
 
+_ADVICE: Final = {
+    r"_slow_conv|thnn_conv": "This is a fallback: convolutions of float32 and bfloat16 are faster where "
+    "PyTorch is built with oneDNN (torch.backends.mkldnn.is_available()).",
+    r"convolution": "Try channels_last for the model and its input, and torch.compile. bfloat16 is faster "
+    "where the CPU has AMX or AVX-512 BF16.",
+    r"^aten::(?:add|b|badd)?mm$": 'torch.autocast("cpu", torch.bfloat16) is faster where the CPU has AMX or '
+    "AVX-512 BF16. Fewer and larger products use more of the cores.",
+    r"^aten::copy_$": "Look for what copies: .to(), .contiguous() and .reshape() after a permute. "
+    "channels_last, or a layer that takes the order of dimensions that there is, needs none.",
+    r"^aten::(?:uniform|normal|bernoulli|random)_$": "Draw random numbers once for several steps, or fewer.",
+}
+"""What to do about the longest operators, by their names."""
+_ADVICE_OUTSIDE: Final = {
+    r"<built-in function collect>": "Collect garbage less often: gc.collect() now and then, and gc.freeze() "
+    "once all that stays is made.",
+    r"_pickle\.(?:Unp|P)ickler": "Pickle fewer and smaller objects: tensors in collectives (all_gather in "
+    "place of all_gather_object) need none.",
+    r"<built-in function sleep>": "Wait for what the program sleeps for.",
+}
+"""The same outside of operators, by the names of functions."""
+
+
+def _known(name: str, advice: Mapping[str, str]) -> str:
+    """The advice for a name; "" if there is none."""
+    return next((said for pattern, said in advice.items() if re.search(pattern, name)), "")
+
 
 def _operators(inputs: Inputs) -> Finding | None:
     """Threads that are in operators most of the time: a verdict, as that is what they are for."""
@@ -62,6 +89,7 @@ def _operators(inputs: Inputs) -> Finding | None:
     each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
     short: Said = ""
     advice = "Look at these operators: their shapes and types, and how many threads they may use."
+    advice = next(filter(None, (_known(name, _ADVICE) for name in longest_pct)), advice)
     if each < _SHORT_NS:
         often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
         per_step = {"per_step": bool(inputs.judged)}
@@ -163,7 +191,8 @@ def _outside(inputs: Inputs) -> Finding | None:
         title = "Time in Python between short operators"
     elif places:
         where = ". {places}. The longest stretch is {longest}"
-        advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
+        look = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
+        advice = _known(first, _ADVICE_OUTSIDE) or look
     else:
         advice = (
             "Mark what the loop does then with torch.profiler.record_function."
@@ -172,6 +201,8 @@ def _outside(inputs: Inputs) -> Finding | None:
         )
     silent = host.spent["outside"]
     few = few_steps(inputs, found, silent)
+    if mostly_works and found.share_pct < WARNING_PCT and not (places or few):
+        return None  # Python takes so much around operators, and the profiler, too
     if mostly_there:
         title = f"Time outside of operators (mostly {brief(short_place(first))})"
     elif few:

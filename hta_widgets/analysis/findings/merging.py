@@ -70,7 +70,8 @@ def _is_known_beside(part: Judged, whole: Judged) -> bool:
 
 def _is_all_of(part: Judged, whole: Judged) -> bool:
     """Whether a finding says why nearly all of a kind of time is lost, and saves no less."""
-    if not whole.rule.general or part.rule.general:
+    says_why = part.rule.says_why and not part.rule.general
+    if not says_why or not (whole.rule.general or whole.rule.of_some_steps):
         return False
     if _length(part.finding) < _NEARLY_ALL * _length(whole.finding):
         return False
