@@ -28,6 +28,8 @@ _TURN_NS: Final = 1_000_000
 _SEVERAL: Final = 3
 """Operators: what is slow now and then in only one of them may be its own."""
 _MOST_CALLS: Final = 0.25
+_MOST_OF_KIND: Final = 0.5
+"""Of the calls of an operator in a step: with larger inputs all take longer, in attention far longer."""
 _LEAST: Final = 0.6
 """Of the time of operators: with less, what they compute is the first thing to look at."""
 
@@ -36,7 +38,7 @@ def stalled(rank_trace: RankTrace, thread: int) -> Int64:
     """Calls of a thread that take ten times as long as usual; none where something else may be the reason.
 
     What some steps do beyond others, such as to compile, hits one or two steps; other inputs hit all calls
-    of a step.
+    of an operator in a step.
     """
     rows = (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.iteration >= 0)
     at = np.flatnonzero(rows & (rank_trace.thread == thread))
@@ -47,25 +49,28 @@ def stalled(rank_trace: RankTrace, thread: int) -> Int64:
     calls = pd.DataFrame({"step": rank_trace.iteration[at], "name": rank_trace.name[at], "own": own})
     of_step = calls.groupby(["step", "name"])
     calls["place"], calls["count"] = of_step.cumcount(), of_step["own"].transform("size")
-    calls = calls[calls.groupby(["name", "count"])["step"].transform("nunique") >= _STEPS]
-    at_place = calls.groupby(["name", "count", "place"])["own"]
-    usual = at_place.quantile(_USUAL, interpolation="lower").rename("usual")
-    slow = calls[calls["own"] >= _TURN_NS].join(usual, ["name", "count", "place"])
+    has_shapes = rank_trace.has_argument("input_dims")
+    calls["inputs"] = rank_trace.argument_codes("input_dims")[at] if has_shapes else 0
+    whole, call = calls["own"].sum(), ["name", "count", "place", "inputs"]
+    calls = calls[calls.groupby(call)["own"].transform("size") >= _STEPS]
+    usual = calls.groupby(call)["own"].quantile(_USUAL, interpolation="lower").rename("usual")
+    slow = calls[calls["own"] >= _TURN_NS].join(usual, call)
     slow = slow[slow["own"] >= _TIMES * slow["usual"]]
     by_chance = (
         slow["name"].nunique() >= _SEVERAL
         and 2 * slow["step"].nunique() > calls["step"].nunique()
         and len(slow) <= _MOST_CALLS * len(calls)
+        and len(slow) <= _MOST_OF_KIND * slow.drop_duplicates(["step", "name"])["count"].sum()
     )
-    is_much = slow["own"].sum() >= _LEAST * calls["own"].sum()
+    is_much = slow["own"].sum() >= _LEAST * whole
     return at[slow.index] if by_chance and is_much else at[:0]
 
 
 RULE = calls_rule(
     "stalled",
     stalled,
-    "{who} is {lost} in calls of operators that usually take less than a tenth as long, most of it in "
-    "{name}. Calls of all kinds do so, now one, now another, as where threads wait for cores.",
+    "{who} is in unusually long calls {lost}. They take ten times as long as usual, most time in {name}. "
+    "Calls of all kinds do so, now one, now another, as where threads wait for cores.",
     "Run no more threads than cores are free: OMP_NUM_THREADS or torch.set_num_threads for operators, fewer "
     "ranks, DataLoader workers and other programs beside them. A container may have fewer cores than PyTorch "
     "counts.",

@@ -365,11 +365,12 @@ def stalled(rank: PlainRank, thread: list[Record]) -> list[Record]:
         in_steps.append({})
         for each in sorted(inside, key=lambda each: (each.start, -each.end)):
             in_steps[-1].setdefault(each.name, []).append(each)
-    alike: dict[tuple[str, int, int], list[Record]] = {}
+    alike: dict[tuple[str, int, int, str], list[Record]] = {}
     for calls in in_steps:
         for name, named in calls.items():
             for place, each in enumerate(named):
-                alike.setdefault((name, len(named), place), []).append(each)
+                shapes = json.dumps(each.args.get("Input Dims"))
+                alike.setdefault((name, len(named), place, shapes), []).append(each)
     found = []
     for same in alike.values():
         usual = sorted(own[id(each)] for each in same)[(len(same) - 1) // 4]

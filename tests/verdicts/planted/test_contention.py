@@ -64,6 +64,19 @@ def test_what_else_makes_calls_long(tmp_path: Path, program: Program) -> None:
     assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
 
 
+def test_longer_sequences(tmp_path: Path) -> None:
+    """Attention takes far longer then, other operators do not."""
+    program = Program()
+    for number in STEPS:
+        with program.step(number):
+            for name in ("aten::bmm", "aten::_softmax", "aten::dropout"):
+                for _ in range(4):
+                    program.operator(name, 15 * MS if number % 3 else MS)
+            for _ in range(200):
+                program.operator("aten::view", 2 * US)
+    assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
+
+
 def test_operators_that_differ_in_number_are_not_compared(tmp_path: Path) -> None:
     program = Program()
     for number in STEPS:
