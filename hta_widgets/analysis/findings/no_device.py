@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Finding
@@ -19,6 +21,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Found, Rule
 from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import COUNTER_ARGS
 
 NO_DEVICE: Final = Rule(
     topic="no_device",
@@ -31,6 +34,7 @@ NO_DEVICE: Final = Rule(
 _MOST_NAMES: Final = 2
 _LEAST: Final = 0.03
 _MOST: Final = 0.5
+_NO_WORK: Final = [EventClass.OVERHEAD, EventClass.OTHER]
 _WHOLE_STEPS: Final = "Record whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5)"
 
 
@@ -40,6 +44,7 @@ class _Host(NamedTuple):
     sign: Sign | None
     operators: int
     few: bool
+    empty: bool
     time: HostTime | None
 
 
@@ -47,7 +52,9 @@ def _host(inputs: Inputs, rank: int) -> _Host:
     rank_trace = inputs.trace.rank(rank)
     operators = int((rank_trace.event_class == EventClass.HOST_OP).sum())
     few = rank_trace.recording.kind == "unknown"
-    return _Host(sign_of_device(rank_trace), operators, few, time_of_thread(inputs, rank))
+    other = any(rank_trace.table.has(name) for name in ("alloc_bytes", COUNTER_ARGS.name))
+    empty = not other and bool(np.isin(rank_trace.event_class, _NO_WORK).all())
+    return _Host(sign_of_device(rank_trace), operators, few, empty, time_of_thread(inputs, rank))
 
 
 class _Spent(NamedTuple):
@@ -60,12 +67,14 @@ class _Spent(NamedTuple):
 def no_device(inputs: Inputs) -> Found | None:
     """What the host's time goes to, and why that is not where the time of the program goes.
 
-    None where work of a device is recorded, or nothing at all; and of jobs of the CPU, which are judged.
+    None where work of a device is recorded, and of jobs of the CPU, which are judged.
     """
     hosts = {rank: inputs.of(rank, _host) for rank in inputs.trace.ranks_of(inputs.scope)}
     times = {rank: host.time for rank, host in hosts.items() if host.time}
-    if not times or any(inputs.trace.rank(rank).device_events for rank in hosts):
+    if any(inputs.trace.rank(rank).device_events for rank in hosts):
         return None
+    if not times:
+        return _nothing(tuple(hosts)) if all(host.empty for host in hosts.values()) else None
     signs = [(rank, host.sign) for rank, host in hosts.items() if host.sign]
     if not signs and not all(host.few for host in hosts.values()):
         return None
@@ -104,6 +113,21 @@ def no_device(inputs: Inputs) -> Found | None:
         headline += f"; the host is longest in {brief(most)}"
     finding = Finding(0, 0.0, text, advice, "", severity="verdict", headline=f"{headline}.")
     return Found(NO_DEVICE, finding)
+
+
+def _nothing(ranks: tuple[int, ...]) -> Found:
+    """The profiler ran, and nothing did in the threads that it records."""
+    text = say(
+        "Nothing of the program is recorded: {number}, no call and no work of a device.",
+        number=Claim("recorded_operators", 0, "count", ranks=ranks, shown="no operator"),
+    )
+    advice = (
+        "torch.profiler records the thread that starts it: start it where the model runs, or record all with "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=True), and see that "
+        "the work is done before it stops."
+    )
+    headline = "Where time goes is unknown: nothing of the program is recorded."
+    return Found(NO_DEVICE, Finding(0, 0.0, text, advice, "", severity="verdict", headline=headline))
 
 
 def _spent(times: dict[int, HostTime]) -> _Spent:

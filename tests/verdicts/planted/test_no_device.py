@@ -136,6 +136,21 @@ def test_nothing_is_said_of_nothing(tmp_path: Path) -> None:
     assert "is unknown" in sentence(overview(trace))
 
 
+def test_a_recording_of_an_idle_thread_is_told_which_threads_are_recorded(tmp_path: Path) -> None:
+    own = [
+        event("Trace", "PyTorch Profiler (0)", 0, 700 * MS),
+        event("overhead", "Activity Buffer Request", 0, MS),
+    ]
+    path = write(tmp_path / "0.json", own)
+    row = said(Trace.open({0: path}, cache=False))
+    assert row is not None and "no operator, no call and no work of a device" in row["text"]
+    assert "profile_all_threads=True" in row["suggestion"]
+    assert row["headline"] == "Where time goes is unknown: nothing of the program is recorded."
+    for more in (event("cuda_runtime", "cudaLaunchKernel", MS, US), event("python_function", "main", MS, US)):
+        trace = Trace.open({0: write(tmp_path / "more.json", [*own, more])}, cache=False)
+        assert "nothing of the program" not in sentence(overview(trace))
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
