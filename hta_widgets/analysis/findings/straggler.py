@@ -77,12 +77,13 @@ def straggler(inputs: Inputs) -> Finding | None:
         text += why.text
     elif replayed:
         text += replayed.sentence(inputs)
-    advice = why.advice if why else _SLOW_LAUNCHES if launches else _suggestion(inputs, late)
+    usual = _SLOW_LAUNCHES if launches else _suggestion(inputs, late)
+    advice = why.advice if why else usual.format(ranks=ranks_in_words(late.ranks))
     return Finding(
         late.cost_ns,
         0.0 if late.began_late else late.share_pct,
         text,
-        inputs.is_it_always() + advice.format(ranks=ranks_in_words(late.ranks)),
+        inputs.is_it_always() + advice,
         "stragglers",
         _evidence(inputs, late, few),
         lost=_lost(inputs, late),
