@@ -323,6 +323,14 @@ def test_where_nothing_can_be_judged_it_says_why_and_what_to_look_at(name, shown
     assert told.unknown and all(check.name and check.remedy.startswith("Record") for check in told.unknown)
 
 
+def test_operators_of_the_host_are_told_where_the_device_is_not_recorded():
+    told = story(opened("recordings/cuda_guide_4080"))
+    assert told.headline == "5.60 s in all; operators on the CPU take 96.6 % of it, mostly aten::uniform_"
+    assert (told.nothing, told.look_at, told.advice) == ("Nothing to save stands out", "operators", [])
+    assert sum(part.ns for part in told.parts) == told.whole_ns > 5_000_000_000
+    assert told.unknown[0].name == "No device events"
+
+
 def test_where_nothing_is_found_kernels_are_to_be_looked_at():
     told = story(opened("h100_gpt2_small_batch_cuda_graphs"))
     assert (told.nothing, told.look_at) == ("Nothing to save stands out", "kernel_breakdown")

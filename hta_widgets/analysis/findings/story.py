@@ -135,7 +135,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     # what the headline does not say, the bar does not show
-    shown = whole if rows or not len(_unknown(frame)) else None
+    shown = whole if rows or _is_known(frame, whole) else None
     parts = bar(trace, scope, shown, rows, frame[frame["part_of"] != ""]) if shown else []
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
@@ -294,7 +294,7 @@ def _of_whole(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list
         return f"{work.partition(',')[0]}; {said}" if work else said
     unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
     if work:
-        return work if unknown else f"nothing to save stands out: {work}"
+        return work if unknown or len(_unknown(frame)) else f"nothing to save stands out: {work}"
     if unknown:
         most, lost = advice[unknown[0].finding], duration(unknown[0].ns)
         if passes(most.topic):  # what is no part of a steady step is nothing to save
@@ -349,6 +349,12 @@ def _unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:
     return frame[(frame["severity"] == OPEN) & (frame["role"] == about)]
 
 
+def _is_known(frame: pd.DataFrame, whole: Whole | None) -> bool:
+    """Whether it is known where the time goes: all of it, or to operators of the host, nearly all of it."""
+    of_host = whole is not None and "host" in whole.split and _works(frame, whole)
+    return bool(of_host) or not len(_unknown(frame))
+
+
 def _idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
     """The idle time whose causes are unknown, in % of the time; 0 where it is little, or they are known."""
     pct = 100.0 * whole.split.get("idle", 0) / whole.ns if whole.ns else 0.0
@@ -357,7 +363,7 @@ def _idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
 
 def _nothing(frame: pd.DataFrame, whole: Whole | None) -> str:
     """Why there may be no finding."""
-    if whole is None or len(_unknown(frame)):
+    if whole is None or not _is_known(frame, whole):
         return "Nothing could be judged"
     if _idle_unknown(frame, whole):
         return f"Why the {whole.device} is idle is unknown"
