@@ -365,18 +365,28 @@ def stalled(rank: PlainRank, thread: list[Record]) -> list[Record]:
         in_steps.append({})
         for each in sorted(inside, key=lambda each: (each.start, -each.end)):
             in_steps[-1].setdefault(each.name, []).append(each)
-    alike: dict[tuple[str, int, int, str], list[Record]] = {}
-    for calls in in_steps:
+    alike: dict[tuple[str, int, int, str], list[tuple[int, Record]]] = {}
+    for step, calls in enumerate(in_steps):
         for name, named in calls.items():
             for place, each in enumerate(named):
                 shapes = json.dumps(each.args.get("Input Dims"))
-                alike.setdefault((name, len(named), place, shapes), []).append(each)
-    found = []
-    for same in alike.values():
-        usual = sorted(own[id(each)] for each in same)[(len(same) - 1) // 4]
-        if len(same) >= 4:
-            found += [each for each in same if own[id(each)] >= max(1_000_000, 10 * usual)]
-    return found
+                alike.setdefault((name, len(named), place, shapes), []).append((step, each))
+    compared = [same for same in alike.values() if len(same) >= 4]
+    found: list[tuple[int, Record]] = []
+    for same in compared:
+        usual = sorted(own[id(each)] for _, each in same)[(len(same) - 1) // 4]
+        found += [(step, each) for step, each in same if own[id(each)] >= max(1_000_000, 10 * usual)]
+    # of one thread all count or none: only if chance explains them, and they are most of its operators' time
+    hit = {(step, each.name) for step, each in found}
+    by_chance = (
+        len({name for _, name in hit}) >= 3
+        and 2 * len({step for step, _ in hit}) > len({step for same in compared for step, _ in same})
+        and 4 * len(found) <= sum(map(len, compared))
+        and 2 * len(found) <= sum(len(in_steps[step][name]) for step, name in hit)
+    )
+    of_steps = sum(own[id(each)] for calls in in_steps for named in calls.values() for each in named)
+    is_much = 10 * sum(own[id(each)] for _, each in found) >= 6 * of_steps
+    return [each for _, each in found] if by_chance and is_much else []
 
 
 @check("host_time")
