@@ -22,7 +22,7 @@ from hta_widgets.analysis.evidence.runs import Options
 from hta_widgets.analysis.evidence.serving import serving_of
 from hta_widgets.analysis.evidence.trust import trust_of
 from hta_widgets.analysis.findings import OPEN, judged_scope, overview
-from hta_widgets.analysis.findings.bar import SAVINGS
+from hta_widgets.analysis.findings.bar import SAVINGS, saved_in
 from hta_widgets.analysis.findings.rules import is_beside, is_unjudged
 from hta_widgets.analysis.findings.sections import RECORDING, VERDICT
 from hta_widgets.analysis.findings.story import Story, story
@@ -195,7 +195,7 @@ def _quoted(text: str, rows: Sequence[Row]) -> str:
 def _bar(shown: Story, rows: Sequence[Row]) -> dict[str, Any]:
     """The numbers of the verdict: what it is of, what of that is reachable, the parts that add up to it."""
     unit = "ns/step" if shown.per_step else "ns"
-    saved = sum(part.ns for part in shown.parts if part.form in SAVINGS)
+    saved = saved_in(shown.parts)
     own = [row for row in rows if row["headline"] and str(row["headline"]).rstrip(".") in shown.headline]
     stated = [
         {"value": rounded(float(claim["value"])), "unit": claim["unit"]}
@@ -241,7 +241,7 @@ def _together(shown: Story) -> dict[str, Any] | None:
     saves = [part for part in shown.parts if part.form in SAVINGS]
     if len(saves) < 2:
         return None
-    share = rounded(100.0 * sum(part.ns for part in saves) / shown.whole_ns)
+    share = rounded(100.0 * saved_in(shown.parts) / shown.whole_ns)
     return {
         "findings": [shown.advice[part.finding].topic for part in saves],
         "saving_at_most": {"value": share, "unit": "%", "of": "step time" if shown.per_step else "the time"},
