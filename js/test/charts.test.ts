@@ -744,7 +744,8 @@ it("offers options, and leaves the default out", async () => {
   expect(model.get("options")).toEqual({ operator: "aten::mm" });
 });
 
-it("asks the kernel for the whole of a cut table, in chunks", async () => {
+/** What the page downloads, until globals are restored. */
+function downloads(): Blob[] {
   const saved: Blob[] = [];
   vi.stubGlobal("URL", {
     createObjectURL: (blob: Blob) => {
@@ -753,10 +754,17 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
     },
     revokeObjectURL: () => {},
   });
+  return saved;
+}
+
+const itemOf = (el: HTMLElement, label: string) =>
+  [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')].find((one) => one.textContent === label);
+
+it("asks the kernel for the whole of a cut table, in chunks", async () => {
+  const saved = downloads();
   const { el, model } = await show({ ...bars, rows: 900 });
   expect(el.querySelector("summary")?.textContent).toContain("the first 2 of 900 rows");
-  const item = (label: string) =>
-    [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')].find((one) => one.textContent === label);
+  const item = (label: string) => itemOf(el, label);
   const menu = el.querySelector<HTMLElement>('[aria-haspopup="menu"]');
   menu?.click();
   await drawn();
@@ -790,21 +798,12 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
 });
 
 it("writes the table itself where it is all there, and asks the kernel for lines that were searched", async () => {
-  const saved: Blob[] = [];
-  vi.stubGlobal("URL", {
-    createObjectURL: (blob: Blob) => {
-      saved.push(blob);
-      return "blob:x";
-    },
-    revokeObjectURL: () => {},
-  });
+  const saved = downloads();
   const csv = async (state: object) => {
     const { el, model } = await show({ ...bars, ...state });
     el.querySelector<HTMLElement>('[aria-haspopup="menu"]')?.click();
     await drawn();
-    [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')]
-      .find((one) => one.textContent === "CSV")
-      ?.click();
+    itemOf(el, "CSV")?.click();
     await drawn();
     document.body.replaceChildren();
     return [saved.splice(0).length, model.sent.length];
