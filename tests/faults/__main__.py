@@ -14,8 +14,11 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import hatch_build
 from tests.faults.catalogue import Fault, faults
@@ -24,6 +27,7 @@ from tests.faults.random_slips import random_slips
 from tests.faults.tree import Tree
 from tests.support import ROOT, SHARED_TRACES
 
+_T = TypeVar("_T")
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
 
@@ -187,7 +191,7 @@ def main() -> int:
     folder.mkdir(exist_ok=True)
     lines = Lines(folder / "lines")
     if arguments.map is not None:
-        return _mapped(lines, arguments.map, folder)
+        return _mapped(lines, arguments.map, folder, arguments.jobs)
     drawn = random_slips(ROOT, arguments.random, arguments.seed, lines) if arguments.random else faults()
     chosen = [
         fault
@@ -229,14 +233,41 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _mapped(lines: Lines, chosen: list[str], folder: Path) -> int:
-    worker = Worker(folder / "0")
+def _mapped(lines: Lines, chosen: list[str], folder: Path, jobs: int) -> int:
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for file in chosen or lines.files():
         if not lines.knows(file):
+            waiting.put(file)
+
+    def work(worker: Worker) -> None:
+        for file in _each(waiting):
             worker.cpu_seconds = 0.0
             print(f"{file}: {worker.map(file, lines)} ({worker.cpu_seconds:.0f} s)", flush=True)
-    worker.close()
+
+    _side_by_side(work, folder, jobs)
     return 0
+
+
+def _side_by_side(work: Callable[[Worker], None], folder: Path, jobs: int) -> None:
+    """Let as many workers do the work, each in a copy of the tree of its own."""
+
+    def with_a_worker(number: int) -> None:
+        worker = Worker(folder / str(number))
+        work(worker)
+        worker.close()
+
+    threads = [threading.Thread(target=with_a_worker, args=(number,)) for number in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _each(waiting: queue.SimpleQueue[_T]) -> Iterator[_T]:
+    """What waits, one after the other, for as long as something does."""
+    with suppress(queue.Empty):
+        while True:
+            yield waiting.get_nowait()
 
 
 def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace) -> dict[str, Outcome]:
@@ -253,13 +284,8 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
             waiting.put(fault)
     lock = threading.Lock()
 
-    def work(number: int) -> None:
-        worker = Worker(folder / str(number))
-        while True:
-            try:
-                fault = waiting.get_nowait()
-            except queue.Empty:
-                return worker.close()
+    def work(worker: Worker) -> None:
+        for fault in _each(waiting):
             worker.cpu_seconds = 0.0
             digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
             noticed_by = before[fault.name].by if fault.name in before else ""
@@ -271,11 +297,7 @@ def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace)
                 file.write(json.dumps(asdict(outcome)) + "\n")
                 print(f"{outcome.verdict:<10} {fault.name}  {by}  ({outcome.seconds} s)", flush=True)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(arguments.jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _side_by_side(work, folder, arguments.jobs)
     return outcomes
 
 
