@@ -166,10 +166,11 @@ def answer_of(kind: str) -> tuple[pd.DataFrame | None, str]:
     """What the panel shows of the example: the frame, or none, and the sentence."""
     item = ANALYSES[kind]
     try:
-        frame = item.function(_trace(example_of(kind)))
+        trace = _trace(example_of(kind))
+        frame = item.function(trace)
     except MissingDataError as error:
         return None, str(error)
-    return frame, item.sentence(frame)
+    return frame, item.said(frame, trace)
 
 
 def _picture(analysis: Analysis, sentence: str) -> str:

@@ -20,6 +20,7 @@ from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import cells_of, pieces_of, printable
 from hta_widgets.formatting import capitalised
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 
 _TABLE_ROWS = 40
 
@@ -37,14 +38,14 @@ def run(arguments: Namespace) -> Exit:
     frame = chosen_rows(answer, arguments, analysis, form in ("table", "json"))
     limit = len(frame) if arguments.limit is None else arguments.limit
     if form == "table":
-        write_lines(output, _table(_answer(analysis, answer, trace), frame, arguments.limit, output))
+        write_lines(output, _table(_answer(analysis, answer, trace, scope), frame, arguments.limit, output))
     elif form == "json":
         head = {
             "kind": analysis.kind,
             "scope": scope_as_dict(scope),
             "of": whole_of(trace, analysis.kind, scope),
             "options": plain(options),
-            "sentence": _answer(analysis, answer, trace),
+            "sentence": _answer(analysis, answer, trace, scope),
             "failed": {name: str(error) for name, error in trace.failed.items()},
         }
         write_lines(output, bounded_lines(head, frame, budget_of(arguments.budget, output), limit))
@@ -53,10 +54,10 @@ def run(arguments: Namespace) -> Exit:
     return Exit.FINE
 
 
-def _answer(analysis: Analysis, frame: pd.DataFrame, trace: Trace) -> str:
+def _answer(analysis: Analysis, frame: pd.DataFrame, trace: Trace, scope: Scope) -> str:
     """The answer in a sentence, with one for what it does not hold."""
     without = f"{capitalised(trace.without)}." if trace.without else ""
-    return " ".join(filter(None, (analysis.sentence(frame), without)))
+    return " ".join(filter(None, (analysis.said(frame, trace, scope), without)))
 
 
 def _table(answer: str, frame: pd.DataFrame, limit: int | None, output: str) -> Iterator[str]:

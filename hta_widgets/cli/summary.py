@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -59,7 +59,15 @@ _HEADINGS = {
     "idle_pct": "idle_pct",
 }
 
-Frames = Mapping[str, pd.DataFrame | MissingDataError]
+
+class Answer(NamedTuple):
+    """A frame, and what it says."""
+
+    frame: pd.DataFrame
+    sentence: str
+
+
+Answers = Mapping[str, Answer | MissingDataError]
 
 
 def run(arguments: Namespace) -> Exit:
@@ -79,16 +87,17 @@ def run(arguments: Namespace) -> Exit:
     return Exit.FINE
 
 
-def _answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame | MissingDataError:
+def _answer(trace: Trace, kind: str, scope: Scope) -> Answer | MissingDataError:
     try:
         if kind in _CLAIMS and (why := withheld(trace, scope, _CLAIMS[kind])) is not None:
             return why
-        return ask(ANALYSES[kind], trace, scope, _QUESTIONS[kind])
+        frame = ask(ANALYSES[kind], trace, scope, _QUESTIONS[kind])
+        return Answer(frame, ANALYSES[kind].said(frame, trace, scope))
     except MissingDataError as missing:
         return missing
 
 
-def _document(trace: Trace, covered: str, scope: Scope, answers: Frames) -> dict[str, Any]:
+def _document(trace: Trace, covered: str, scope: Scope, answers: Answers) -> dict[str, Any]:
     return {
         "kind": "summary",
         "scope": scope_as_dict(scope),
@@ -110,23 +119,25 @@ def _document(trace: Trace, covered: str, scope: Scope, answers: Frames) -> dict
     }
 
 
-def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[str, Any]:
+def _answer_as_dict(kind: str, answer: Answer | MissingDataError) -> dict[str, Any]:
     if isinstance(answer, MissingDataError):
         return missing_as_dict(answer)
-    head = {"options": _QUESTIONS[kind], "sentence": ANALYSES[kind].sentence(answer)}
-    return {**head, **frame_as_dict(answer)}
+    head = {"options": _QUESTIONS[kind], "sentence": answer.sentence}
+    return {**head, **frame_as_dict(answer.frame)}
 
 
-def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments: Namespace) -> Iterator[str]:
+def _lines(
+    trace: Trace, covered: str, judged: Scope, answers: Answers, arguments: Namespace
+) -> Iterator[str]:
     output: str = arguments.output
     cells = cells_of(output)
     yield from _job(trace, covered, arguments.paths, output)
     yield from _findings(answers["overview"], output, cells)
     texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
     found = answers["overview"]
-    unknown = (
-        "" if isinstance(found, MissingDataError) else " ".join(found["text"][found["severity"] == OPEN])
-    )
+    unknown = ""
+    if isinstance(found, Answer):
+        unknown = " ".join(found.frame["text"][found.frame["severity"] == OPEN])
     for kind, answer in answers.items():
         if kind == "overview" or trace.several_jobs:  # nothing is said of unrelated jobs together
             continue
@@ -135,7 +146,7 @@ def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments
                 continue
             texts[f"No answer: {answer}"] = None
         else:
-            texts[ANALYSES[kind].sentence(answer)] = None
+            texts[answer.sentence] = None
     yield ""
     if texts:
         yield heading(_of_what(trace, judged), output)
@@ -147,22 +158,22 @@ def _lines(trace: Trace, covered: str, judged: Scope, answers: Frames, arguments
         yield from ("", f"{heading('Ranks', output)}  ({note})")
         yield from frame_lines(by_rank, _MOST_RANKS, cells)
     kernels = answers["kernel_breakdown"]
-    if isinstance(kernels, pd.DataFrame) and len(kernels) and not trace.several_jobs:
+    if isinstance(kernels, Answer) and len(kernels.frame) and not trace.several_jobs:
         yield from ("", heading("Kernels", output))
-        most = kernels.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
+        most = kernels.frame.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
         yield from frame_lines(most, _MOST_KERNELS, cells)
     yield from _health(trace, output)
 
 
-def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | None) -> Iterator[str]:
+def _findings(found: Answer | MissingDataError, output: str, cells: int | None) -> Iterator[str]:
     """The findings of the explorer's overview: the share of the time, what it is, and what to try."""
     if isinstance(found, MissingDataError):
         return
     yield ""
-    for piece in pieces_of(printable(ANALYSES["overview"].sentence(found)), cells):
+    for piece in pieces_of(printable(found.sentence), cells):
         yield heading(piece, output)
     section = ""
-    for finding in found.to_dict("records"):
+    for finding in found.frame.to_dict("records"):
         if finding["section"] != section and finding["section"] in HEADINGS:
             yield f"  {HEADINGS[finding['section']]}:"
         section = finding["section"]
@@ -205,22 +216,22 @@ def _called(path: str) -> str:
     return "standard input" if path == "-" else Path(path).resolve().name
 
 
-def _by_rank(answers: Frames) -> pd.DataFrame | None:
+def _by_rank(answers: Answers) -> pd.DataFrame | None:
     """Per rank: where its time goes, why it idles, how much communication hides, how long others wait.
 
     The headings are short: a terminal of 80 columns should hold the table.
     """
     time, idle = answers["temporal_breakdown"], answers["idle_breakdown"]
-    if isinstance(time, MissingDataError) or time.empty:
+    if isinstance(time, MissingDataError) or time.frame.empty:
         return None
-    frame = time.set_index("rank")[list(_HEADINGS)].rename(columns=_HEADINGS)
+    frame = time.frame.set_index("rank")[list(_HEADINGS)].rename(columns=_HEADINGS)
     overlap, late = answers["comm_comp_overlap"], answers["stragglers"]
-    if isinstance(idle, pd.DataFrame):
-        frame = frame.join(_main_causes(idle))
-    if isinstance(overlap, pd.DataFrame):
-        frame = frame.join(overlap.set_index("rank")["overlap_pct"])
-    if isinstance(late, pd.DataFrame):
-        frame = frame.join(late.groupby("rank")["blamed_ns"].sum())
+    if isinstance(idle, Answer):
+        frame = frame.join(_main_causes(idle.frame))
+    if isinstance(overlap, Answer):
+        frame = frame.join(overlap.frame.set_index("rank")["overlap_pct"])
+    if isinstance(late, Answer):
+        frame = frame.join(late.frame.groupby("rank")["blamed_ns"].sum())
     return frame.reset_index()
 
 

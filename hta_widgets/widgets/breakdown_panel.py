@@ -95,7 +95,7 @@ class BreakdownPanel(Panel):
         without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
         return _Answer(
             table,
-            self.analysis.sentence(frame),
+            self.analysis.said(frame, self.trace, scope),
             drawn,
             notes_on(self.trace, self.kind, scope, frame),
             self._extent(chart, pictured, scope),

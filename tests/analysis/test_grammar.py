@@ -163,18 +163,6 @@ def test_lines_that_differ(changes, verdict, begins):
     assert text.startswith(begins) and not slips(text)
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_findings(number):
-    columns = ["section", "severity", "topic", "share_pct", "rank", "text", "role", "title", "part_of"]
-    rows = [("unknown", "note", topic, 5.0, pd.NA, "", "cause", CAUSES[topic], "") for topic in CAUSES]
-    rows = rows[:number]
-    frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"})
-    frame = frame.assign(headline="", saving="")
-    text = ANALYSES["overview"].sentence(frame)
-    assert not slips(text)
-    assert text.endswith("stands out." if number == 2 else "stand out." if number > 2 else ".")
-
-
 @pytest.mark.parametrize("topic", CAUSES)
 def test_a_cause_is_one_thing_that_costs(topic):
     """Its name is the subject of "costs"."""

@@ -86,7 +86,7 @@ def _analyses(trace: Trace, _: Path) -> Asked:
     yield (
         "sentences",
         lambda: {
-            name: _or_refused(lambda entry=entry: entry.sentence(entry.answer(trace)))
+            name: _or_refused(lambda entry=entry: entry.said(entry.answer(trace), trace))
             for name, entry in {**ANALYSES, **TABLES}.items()
         },
     )

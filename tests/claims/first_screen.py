@@ -1,8 +1,8 @@
-"""What the first screen and the answer of `overview` say in a line, recomputed: a reader for each form.
+"""What the first screen says in a line, recomputed: a reader for each form.
 
 The numbers of findings are claims, which have readers of their own. Here stands what is said of all of them:
-the step that all is a share of, what of it can be saved, what most of it is, and how many causes there are. A
-line of no form that is known here is a fault, too.
+the step that all is a share of, what of it can be saved, and what most of it is. A line of no form that is
+known here is a fault, too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.story import Story
-from hta_widgets.formatting import percent
 from tests.claims.job import Job, PlainRank
 from tests.claims.measures.recording import RUNTIME
 
@@ -63,7 +61,7 @@ class Screen(NamedTuple):
 Reader = Callable[[Screen, re.Match[str]], str]
 """What is wrong with a line of a form; "" if nothing is."""
 _TIMED: dict[str, Reader] = {}
-_ANSWERS: dict[str, Reader] = {}
+_UNTIMED: dict[str, Reader] = {}
 
 
 def form(forms: dict[str, Reader], pattern: str) -> Callable[[Reader], Reader]:
@@ -88,7 +86,6 @@ def faults_of_screen(job: Job, frame: pd.DataFrame, story: Story) -> Iterator[st
     screen = Screen(job, rows, story, whole, _parts(working, steps))
     yield from _of_headline(screen)
     yield from _of_bar(screen)
-    yield from _of_answer(screen, sentence(frame))
     for row in rows:
         if unclaimed(row["headline"], [row]):
             yield f"a number that is no claim: {row['headline']!r}"
@@ -111,7 +108,7 @@ def _of_headline(screen: Screen) -> Iterator[str]:
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
     if timed is None and not apart:
         if not any(row["headline"].startswith(text) for row in screen.rows):  # which have claims of their own
-            yield from _of_answer(screen, f"{text}.")
+            yield from _read(_UNTIMED, screen, text)
         return
     if timed and far(timed[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
@@ -221,19 +218,6 @@ def _no_cause(screen: Screen, said: re.Match[str]) -> str:
     return "a work is found" if any(row["role"] == "work" for row in screen.rows) else ""
 
 
-def _of_answer(screen: Screen, text: str) -> Iterator[str]:
-    """The answer of `overview`: clause by clause, without those that findings have as their headline."""
-    for row in sorted(screen.rows, key=lambda row: -len(row["headline"])):
-        for headline in {row["headline"], row["headline"].removesuffix(".")} - {""}:
-            text = re.sub(rf"(?i)(?:in the rest, |, )?{re.escape(headline)}\.?", "", text)
-    yield from _read_all(screen, [each.strip() for each in re.split(r"[;.:] |\.$", text)])
-
-
-def _read_all(screen: Screen, clauses: list[str]) -> Iterator[str]:
-    for clause in filter(None, clauses):
-        yield from _read(_ANSWERS, screen, clause.removeprefix("in the rest, "))
-
-
 def _read(forms: dict[str, Reader], screen: Screen, text: str) -> Iterator[str]:
     for pattern, reader in forms.items():
         if said := re.fullmatch(pattern, text):
@@ -243,94 +227,18 @@ def _read(forms: dict[str, Reader], screen: Screen, text: str) -> Iterator[str]:
     yield f"nothing recomputes it: {text!r}"
 
 
-def _titled(screen: Screen, title: str) -> Row | None:
-    title = title.rstrip(",").lower()
-    found = (row for row in screen.rows if row["title"].rstrip(",.").lower() == title)
-    return next(found, None)
-
-
-def _reported(screen: Screen) -> list[Row]:
-    """What an answer counts: findings that are no part of another; what saves nothing now only alone."""
-    found = [
-        row
-        for row in screen.rows
-        if row["part_of"] == ""
-        and row["severity"] not in ("open", "verdict", "nothing found")
-        and row["section"] not in ("open", "nothing found", "recording", "memory")
-        and row["role"] not in ("aside", "doubt", "work")
-    ]
-    return [row for row in found if row["section"] != "not now"] or found
-
-
-@form(_ANSWERS, rf"(.+?) costs (most, )?({SHARE})(?: of the time)?(, but .+|, how much .+)?")
-def _costs(screen: Screen, said: re.Match[str]) -> str:
-    row = _titled(screen, said[1])
-    if row is None:
-        return "no finding is called that"
-    if said[3] != percent(row["share_pct"]):  # which its claims have
-        return f"it costs {row['share_pct']} %"
-    more = [each for each in _reported(screen) if each["share_pct"] > row["share_pct"]]
-    return "another one costs more" if said[2] and more else ""
-
-
-@form(
-    _ANSWERS,
-    rf"(?:Without it, |Fixing it saves )(at most )?({SHARE})(?: is saved)?(?: on rank (\d+))?(, more .+)?",
-)
-def _saves(screen: Screen, said: re.Match[str]) -> str:
-    rows = [row for row in _reported(screen) if row["section"] == "saves"]
-    row = next((each for each in rows if said[2] == percent(each["saving_pct"])), None)
-    if row is None:
-        return "no finding saves that"
-    if (row["method"] == "replay") == bool(said[1]):
-        return f"it is known by {row['method']}"
-    if said[3] and row["saving_rank"] != int(said[3]):
-        return f"it is of rank {row['saving_rank']}"
-    if said[4] and any(each["saving_pct"] > row["saving_pct"] for each in rows):
-        return "another one saves more"
-    values = [claim["value"] for claim in json.loads(row["claims"]) if claim["unit"] == "%"]
-    return "" if any(abs(value - row["saving_pct"]) < 1e-6 for value in values) else "it is no claim"
-
-
-@form(_ANSWERS, r"(\d+) more causes? stands? out")
-def _more(screen: Screen, said: re.Match[str]) -> str:
-    others = len(_reported(screen)) - 1
-    named = "how much of it can be saved is unknown" in sentence(pd.DataFrame(screen.rows))
-    return "" if int(said[1]) == others - named else f"{others} others are found"
-
-
-@form(_ANSWERS, rf"(.+) takes ({SHARE}) of the time")
-def _takes(screen: Screen, said: re.Match[str]) -> str:
-    row = _titled(screen, said[1])
-    return unclaimed(said[2], [row]) if row else "no finding is called that"
-
-
-@form(_ANSWERS, rf"({SHARE})")
-def _doubt(screen: Screen, said: re.Match[str]) -> str:
-    return unclaimed(said[1], [row for row in screen.rows if row["role"] == "doubt"])
-
-
-@form(_ANSWERS, r"(?:Where time goes|Why devices are idle) is unknown")
+@form(_UNTIMED, r"(?:Where time goes|Why devices are idle) is unknown: (.+)")
 def _abstains(screen: Screen, said: re.Match[str]) -> str:
-    return "" if any(row["severity"] == "open" for row in screen.rows) else "nothing is unknown"
-
-
-@form(_ANSWERS, r"Nothing stands out(?: in what can be judged)?")
-def _no_finding(screen: Screen, said: re.Match[str]) -> str:
-    return "something does" if any(row["share_pct"] >= 3 for row in _reported(screen)) else ""
-
-
-@form(_ANSWERS, r"no known cause takes 3 % of the time or more")
-def _limit(screen: Screen, said: re.Match[str]) -> str:
-    return _no_finding(screen, said)
-
-
-@form(_ANSWERS, r"(.*)")
-def _reason(screen: Screen, said: re.Match[str]) -> str:
-    """Why something is unknown, as a row says it."""
-    if not any(said[1].lower() in f"{row['text']} {row['headline']}".lower() for row in screen.rows):
+    """A row says why."""
+    reasons = [f"{row['text']} {row['headline']}".lower() for row in screen.rows if row["severity"] == "open"]
+    if not any(said[1].lower() in reason for reason in reasons):
         return "no finding says that"
     return _lacking(screen, said[1])
+
+
+@form(_UNTIMED, r"Nothing stands out")
+def _no_finding(screen: Screen, said: re.Match[str]) -> str:
+    return "something does" if any(row["share_pct"] >= 3 for row in screen.rows) else ""
 
 
 def _lacking(screen: Screen, reason: str) -> str:

@@ -30,7 +30,7 @@ def test_an_answer_says_so(job: Path, run: Run, kind: str) -> None:
     assert WITHOUT in text
     document = run("analyze", kind, job, "--format", "json").json
     frame = ANALYSES[kind].function(trace, shown_scope(trace, kind, Scope()))
-    assert document["sentence"] == f"{ANALYSES[kind].sentence(frame)} {WITHOUT}"
+    assert document["sentence"] == f"{ANALYSES[kind].said(frame, trace)} {WITHOUT}"
     assert list(document["failed"]) == ["rank3.json"] and document["failed"]["rank3.json"]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hta_widgets import BreakdownPanel, examples
-from hta_widgets.analysis import ANALYSES, overview
+from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace import Trace
 from hta_widgets.widgets.freezing import settle
 from tests.analysis.kineto_file import event, kernel, launch, write
@@ -53,7 +54,7 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
     path = marked_up(tmp_path) if name == "<markup>" else examples.path(name)
     trace = Trace.open(path)
     frame = overview(trace)
-    headline = ANALYSES["overview"].sentence(frame)
+    headline = f"{story(trace, frame=frame).headline}."
     findings = frame[["section", "severity", "text", "suggestion"]].to_dict("records")
     hints = [
         f"{saving} {hint}".strip() for saving, hint in zip(frame["saving"], frame["suggestion"], strict=True)

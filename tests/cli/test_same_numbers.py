@@ -90,7 +90,7 @@ def test_api_command_line_and_explorer_agree(
             ("streams", None),
         )
     }
-    assert document["sentence"] == analysis.ANALYSES[kind].sentence(frame)
+    assert document["sentence"] == analysis.ANALYSES[kind].said(frame, ddp, scope)
     assert list(document["columns"]) == list(frame.columns)
     assert set(document["columns"].values()) <= {"int64", "float64", "bool", "str"}
     rows = [list(row.values()) for row in document["rows"]]
@@ -111,11 +111,10 @@ def test_summary_holds_the_same_answers(ddp: Trace, run: Run) -> None:
     judged = judged_scope(ddp)
     assert document["scope"]["iterations"] == list(judged.iterations or ())
     for kind, answer in document["answers"].items():
-        frame = analysis.ANALYSES[kind].function(
-            ddp, None if kind == "overview" else judged, **answer["options"]
-        )
+        asked = None if kind == "overview" else judged
+        frame = analysis.ANALYSES[kind].function(ddp, asked, **answer["options"])
         assert [list(row.values()) for row in answer["rows"]] == plain(frame)
-        assert answer["sentence"] == analysis.ANALYSES[kind].sentence(frame)
+        assert answer["sentence"] == analysis.ANALYSES[kind].said(frame, ddp, asked)
     assert document["job"]["ranks"] == ddp.ranks
     assert document["judged"] == coverage_of(ddp, Scope())
     assert document["trust"] == ddp.trust.as_dict()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets import examples
-from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
+from hta_widgets.analysis.findings import CHECKED, OPEN, overview
 from hta_widgets.trace import Trace
+from tests.first_lines import first_lines
 from tests.support import ROOT, shared_input
 from tests.verdicts.test_verdicts import Judgement
 
@@ -43,7 +44,7 @@ def _judged(expert: dict[str, Any], path: Path) -> Judgement:
     frame = overview(trace)
     said = frame[~frame["severity"].isin((OPEN, CHECKED))]
     judged = said[said["section"] != "recording"]["topic"].tolist()
-    found = Judgement(sentence(frame))
+    found = Judgement(first_lines(trace, frame))
     first = judged[0] if judged else ""
     if first not in (expert["first"] or [""]):
         found.wrong.append(

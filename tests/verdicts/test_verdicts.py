@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis.findings import CHECKED, OPEN, overview, sentence
+from hta_widgets.analysis.findings import CHECKED, OPEN, overview
 from hta_widgets.trace import Trace
+from tests.first_lines import first_lines
 from tests.verdicts.recordings import opened
 from tests.verdicts.test_readings import READINGS
 
@@ -46,7 +47,7 @@ def judge(name: str) -> Judgement:
     reading, trace = READINGS[name], opened(name)
     frame = overview(trace)
     said = frame[~frame["severity"].isin((OPEN, CHECKED))]
-    found = Judgement(sentence(frame))
+    found = Judgement(first_lines(trace, frame))
     _headline(reading, frame, said, found)
     _causes(reading, frame, said, found)
     _not_said(reading, said, found)

@@ -60,7 +60,7 @@ def of_panels(trace: Trace) -> Iterator[tuple[str, str]]:
     """The sentence of each panel, or why it has none."""
     for kind, analysis in ANALYSES.items():
         try:
-            said = analysis.sentence(analysis.answer(trace))
+            said = analysis.said(analysis.answer(trace), trace)
             speaks(said)
             yield f"panel.{kind}", said
         except MissingDataError as missing:

@@ -11,9 +11,9 @@ import pytest
 import traitlets as t
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
-from hta_widgets.analysis.findings.headline import sentence, title
 from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.analysis.findings.story import story
+from hta_widgets.analysis.findings.story_advice import title
 from hta_widgets.engine import Latest
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration
@@ -158,12 +158,13 @@ def test_every_topic_has_a_title() -> None:
 
 def test_a_recording_without_device_work_says_so_first() -> None:
     """The card's text is cut where it is long: what is missing comes before what is therefore unknown."""
-    found = analysis.overview(Trace.open(shared_trace("hta/cpu_only")))
+    trace = Trace.open(shared_trace("hta/cpu_only"))
+    found = analysis.overview(trace)
     lacking = found[found["topic"] == "not_judged"].iloc[0]
     assert title(lacking) == "Where time goes is unknown"
     assert lacking["text"].startswith("The trace has no device events: it is unknown ")
     lacks = "Where time goes is unknown: the trace has 4 operators and no device events; the host is"
-    assert sentence(found).startswith(lacks)
+    assert story(trace, frame=found).headline.startswith(lacks)
 
 
 @pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])

@@ -44,7 +44,8 @@ class Analysis:
         group: the heading under which it is listed.
         title: the panel's heading.
         function: `(trace, scope=None, **options) -> DataFrame`.
-        sentence: summarises a frame in one plain sentence.
+        sentence: summarises a frame in one plain sentence. headline: the same of a frame, its trace and its
+            scope, where more is to be known for it.
         chart: how a panel draws a frame; None: as a table only.
         requires: what the profiler must have recorded, in the words of `MissingDataError.field`.
         options: arguments of `function` that can be changed in the panel.
@@ -69,6 +70,7 @@ class Analysis:
     asks_little: bool = False
     pictured: Figure | None = None
     kind: str = ""
+    headline: Callable[[pd.DataFrame, Trace, Scope | None], str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.function.__name__)
@@ -83,6 +85,10 @@ class Analysis:
         if isinstance(trace, FarTrace) and not self.asks_little and not self.splits(**options):
             return answer_together(self.function, trace, scope or Scope(), options)
         return self.function(trace, scope, **options)
+
+    def said(self, frame: pd.DataFrame, trace: Trace, scope: Scope | None = None) -> str:
+        """The answer about a trace in one plain sentence."""
+        return self.headline(frame, trace, scope) if self.headline else self.sentence(frame)
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
         """The plotly figure of a frame of this analysis."""

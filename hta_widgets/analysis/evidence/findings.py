@@ -22,10 +22,10 @@ from hta_widgets.analysis.evidence.prose import (
     shares_of,
 )
 from hta_widgets.analysis.evidence.runs import Options, runs_of
-from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.rules import is_beside
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, RECORDING, SAVES, UNKNOWN, VERDICT
+from hta_widgets.analysis.findings.story_advice import title
 from hta_widgets.analysis.inspect.refs import ref
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError

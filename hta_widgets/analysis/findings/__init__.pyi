@@ -1,4 +1,3 @@
-from hta_widgets.analysis.findings.headline import sentence as sentence
 from hta_widgets.analysis.findings.judged_time import judged_scope as judged_scope
 from hta_widgets.analysis.findings.overview import overview as overview
 from hta_widgets.analysis.findings.sections import CHECKED as CHECKED
@@ -6,4 +5,5 @@ from hta_widgets.analysis.findings.sections import HEADINGS as HEADINGS
 from hta_widgets.analysis.findings.sections import MEMORY as MEMORY
 from hta_widgets.analysis.findings.sections import OPEN as OPEN
 from hta_widgets.analysis.findings.sections import VERDICT as VERDICT
+from hta_widgets.analysis.findings.story import story as story
 from hta_widgets.analysis.findings.together import savings as savings

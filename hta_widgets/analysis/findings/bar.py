@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
+from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -151,6 +152,11 @@ def bar(
 def saved_in(parts: Sequence[Part]) -> int:
     """How much of the step can be saved, ns."""
     return sum(part.ns for part in parts if part.form in SAVINGS)
+
+
+def is_large(part: Part, whole: Whole | None) -> bool:
+    """Whether a part is so much of the time that it is worth a word."""
+    return whole is None or 100.0 * part.ns >= LEAST_PCT * whole.ns
 
 
 def change_of(row: pd.Series) -> str:

@@ -1,164 +1,257 @@
-"""The answer of the overview in one sentence: what to change first, in the order of the findings."""
+"""The headline over the bar and the line beneath it: what the time is, what of it can be saved or is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import pandas as pd
 
+from hta_widgets.analysis.findings.bar import CLASSES, SAVINGS, Part, Whole, is_large, saved_in
+from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
-from hta_widgets.analysis.findings.rules import beside, leading
-from hta_widgets.analysis.findings.saving import WITHIN_SPREAD
-from hta_widgets.analysis.findings.sections import (
-    CHECKED,
-    LATER,
-    MEMORY,
-    OPEN,
-    RECORDING,
-    SAVES,
-    UNKNOWN,
-    VERDICT,
-)
-from hta_widgets.formatting import capitalised, counted, decapitalised, percent
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
+from hta_widgets.analysis.findings.sections import OPEN, RECORDING, VERDICT
+from hta_widgets.analysis.findings.story_advice import Advice, claimed
+from hta_widgets.analysis.replay.what_if import LEAST_PCT
+from hta_widgets.formatting import decapitalised, duration, in_words, percent
+from hta_widgets.trace.scope import Scope
 
-_BEYOND = 1.1
+_NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
+"""What is lost for no reason that is recorded, and at no place that says more."""
+_NOT_ESTIMATED: Final = ", saving not estimated"
+_HARDLY: Final = 100
+"""Where less than one in so many of the time is reachable, that is no goal."""
+_DOES: Final = {
+    "compute": "the {device} computes {pct} of it",
+    "communication": "communication takes {pct} of it",
+    "memory": "copies take {pct} of it",
+    "idle": "the {device} is idle for {pct} of it",
+}
 
 
-def title(finding: pd.Series | Mapping[str, Any]) -> str:
-    """A row of `overview` in a few words, for a heading."""
-    return capitalised(str(finding["title"]).rstrip(",."))
+@dataclass(frozen=True)
+class Headline:
+    """What is said over a bar and beneath it.
+
+    Attributes:
+        scope, inputs: what is asked about, and what is judged of it.
+        frame: its `overview`. whole, parts: its bar. advice: what that shows, in the order of `frame`.
+    """
+
+    scope: Scope
+    inputs: Inputs
+    frame: pd.DataFrame
+    whole: Whole
+    parts: list[Part]
+    advice: list[Advice]
+
+    @property
+    def text(self) -> str:
+        """Of a server its time per token, of other jobs what there is to save."""
+        rate = self.frame.loc[leading(self.frame), "headline"]
+        if len(rate) and self._on_devices:
+            return str(rate.iloc[0])
+        if not self.first:
+            return f"{self._time}; {self._of_whole}"
+        late = self.frame.loc[_apart_ranks(self.frame), "headline"].eq(self.first).any()
+        rest = f"the {duration(self.whole.ns)} that all record" if late else "the rest"
+        said = self._of_whole.replace(" of it", "", 1).removesuffix(_NOT_ESTIMATED)
+        return f"{self.first}; of {rest}, {said}"
+
+    @cached_property
+    def first(self) -> str:
+        """What takes most of a recording without steps, before or after what is judged: a rank that begins
+        to record later than that is long, which is why others wait; or what the program does."""
+        if self.whole.per_step:
+            return ""
+        apart, shared = self.frame[apart_from_work(self.frame)], self.inputs.shared
+        if shared and max(shared.late.values(), default=0) > self.whole.ns:
+            late = apart[_apart_ranks(apart)]
+        else:
+            named = apart["topic"].map(passes).astype("bool") | apart["name"].ne("")
+            late = apart[named & (apart["cost_ns"] > self.whole.ns)]
+        return "" if late.empty else str(late["headline"].iloc[0])
+
+    def beneath(self) -> Iterator[str]:
+        """What the steps of a server lose, or what else there is to know of the bar."""
+        if not (leading(self.frame).any() and self._on_devices):
+            yield self._limits
+            return
+        rate = self.frame[leading(self.frame)].iloc[0]
+        yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
+        saves = bool(saved_in(self.parts))
+        if not saves:  # the two parts of the model that take most
+            work = beside(self.frame) & (self.frame["role"] == "work")
+            yield from (text.partition(" Then ")[0] for text in self.frame.loc[work, "text"])
+        if self._leading_work not in self._of_whole or saves:
+            yield f"{self._time}; {self._of_whole}."
+        elif not self.advice:  # the work is in the headline
+            yield "Nothing to save stands out."
+
+    @property
+    def _on_devices(self) -> bool:
+        return "host" not in self.whole.split
+
+    @property
+    def _time(self) -> str:
+        steps = self.scope.iterations
+        if self.whole.per_step and steps and len(steps) == 1:
+            return f"Step {steps[0]}: {duration(self.whole.ns)}"
+        return f"{duration(self.whole.ns)} {'per step' if self.whole.per_step else 'in all'}"
+
+    @cached_property
+    def _of_whole(self) -> str:
+        """What can be saved, or is lost; first of all the work, if that takes nearly all of the time."""
+        frame, whole, work = self.frame, self.whole, self._leading_work
+        savings = [part for part in self.parts if part.form in SAVINGS and is_large(part, whole)]
+        if savings:
+            said = self._reachable(savings)
+            return f"{work.partition(',')[0]}; {said}" if work else said
+        lost = [part for part in self.parts if part.form == "unknown" and is_large(part, whole)]
+        if work:
+            return work if lost or len(unknown(frame)) else f"nothing to save stands out: {work}"
+        if lost:
+            most, time = self.advice[lost[0].finding], duration(lost[0].ns)
+            if passes(most.topic):  # what is no part of a steady step is nothing to save
+                return f"{time} of it is {most.cause_words}"
+            return f"{time} of it is due to {most.cause_words}{_NOT_ESTIMATED}"
+        if len(told := unknown(frame)):
+            return f"where it goes is unknown: {decapitalised(lack(told.iloc[0]))}"
+        if idle := idle_unknown(frame, whole):
+            return f"why the {whole.device} is idle for {percent(idle)} of it is unknown"
+        return f"nothing to save stands out: {_does(whole)}"
+
+    @cached_property
+    def _leading_work(self) -> str:
+        """The work that takes nearly all of the time, unless much else is lost, or unknown."""
+        lost = [
+            part.ns
+            for part in self.parts
+            if part.form == "unknown" and self.advice[part.finding].cause_words not in _NAMELESS
+        ]
+        much = 100.0 * max([saved_in(self.parts), *lost]) >= WARNING_PCT * self.whole.ns
+        untold = len(unknown(self.frame)) or idle_unknown(self.frame, self.whole)  # about devices
+        return "" if much or (self._on_devices and untold) else _works(self.frame, self.whole)
+
+    def _reachable(self, savings: list[Part]) -> str:
+        """What is left of the time without its largest causes.
+
+        That hardly anything is left says nothing where a device has hardly anything to do.
+        """
+        whole, advice = self.whole, self.advice
+        left = whole.ns - saved_in(self.parts)
+        first = advice[savings[0].finding]
+        if _HARDLY * left < whole.ns and first.lost_as == "idle":
+            idle = percent(100.0 * whole.split["idle"] / whole.ns)
+            return f"the {whole.device} idles {idle} of it{self._where(first)}"
+        best = " at best" if any(part.form == "bound" for part in savings) else ""
+        # the two that are largest in the bar, in the order of the findings, which every surface has
+        largest = sorted(savings, key=lambda part: -part.ns)[:2]
+        causes = in_words([advice[part.finding].cause_words for part in savings if part in largest])
+        return f"{duration(left)} is reachable{best}: {causes}"
+
+    def _where(self, idle: Advice) -> str:
+        """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
+        call = claimed(self.frame[self.frame["topic"] == idle.topic].iloc[0], "most_idle_in")
+        return f", mostly in {call}" if call else f": {idle.cause_words}"
+
+    @property
+    def _limits(self) -> str:
+        whole, advice = self.whole, self.advice
+        saved = any(part.form in SAVINGS for part in self.parts)
+        # then the headline names no loss
+        apart = saved or (self._on_devices and bool(self._leading_work))
+        per = " per step" if whole.per_step else ""
+        for form, end in (
+            ("hidden", ", but taking it away saves nothing yet"),
+            ("unknown", "; what can be saved of that is not estimated"),
+        ):
+            found = [part for part in self.parts if part.form == form and is_large(part, whole)]
+            if found and (apart or form == "hidden"):
+                most = max(found, key=lambda part: part.ns)
+                if passes(advice[most.finding].topic):
+                    end = ", which later steps do not have"
+                return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
+        rest = {name: _rest(self.parts, name) for name in CLASSES}
+        left = sum(rest.values())
+        if saved and 100.0 * left >= LEAST_PCT * whole.ns:
+            main = max(rest, key=lambda name: rest[name])
+            said = _DOES[main].format(device=whole.device, pct=percent(100.0 * rest[main] / left))
+            return f"Of the time that remains, {said.removesuffix(' of it')}."
+        if self._on_devices:
+            return ""
+        return str(next(iter(self.frame.loc[self.frame["role"] == "work", "text"]), ""))
+
+
+def without_time(frame: pd.DataFrame) -> str:
+    """The headline where no time is judged: what the recording is, or what it lacks for that."""
+    of_recording = frame[(frame["section"] == RECORDING) & ~apart_from_work(frame)]
+    if len(of_recording):
+        return str(of_recording["headline"].iloc[0]).removesuffix(".")
+    for role, cannot in (("main", "Where time goes"), ("idle", "Why devices are idle")):
+        if len(told := unknown(frame, role)):
+            lacking = str(told["text"].iloc[0]).partition(": it is unknown")[0]
+            return f"{cannot} is unknown: {decapitalised(lacking)}"
+    return "Nothing stands out"
 
 
 def apart_from_work(frame: pd.DataFrame) -> pd.Series[bool]:
-    """The rows of `overview` about what is recorded and not judged, which say so before all else."""
+    """The rows of `overview` about what is recorded and not judged."""
     return (frame["section"] == RECORDING) & (frame["role"] == "aside") & (frame["headline"] != "")
 
 
-def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `overview` in one sentence; about a server it begins with its time per token."""
-    serving = leading(frame)
-    if not serving.any():
-        return _answer(frame)
-    work = beside(frame) & (frame["role"] == "work")
-    rest = frame[~serving & ~work]
-    if work.any():  # parts of the model say more than kinds of kernels
-        computing = rest["section"] == VERDICT
-        rest = rest.assign(headline=rest["headline"].mask(computing, frame.loc[work, "headline"].iloc[0]))
-    said = _answer(rest)
-    return f"{frame.loc[serving, 'headline'].iloc[0]}. {said}"
+def is_known(frame: pd.DataFrame, whole: Whole | None) -> bool:
+    """Whether it is known where the time goes: all of it, or to operators of the host, nearly all of it."""
+    of_host = whole is not None and "host" in whole.split and _works(frame, whole)
+    return bool(of_host) or not len(unknown(frame))
 
 
-def _answer(frame: pd.DataFrame) -> str:
-    """What stands apart from the steady work, then what is said of that."""
-    apart = frame[apart_from_work(frame)]
-    said = _judged(frame)
-    if apart.empty:
-        return said
-    first, *others = apart["headline"]
-    return f"{'; '.join([first, *map(decapitalised, others), f'in the rest, {decapitalised(said)}'])}"
+def unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:
+    """Why it is unknown where the time goes, or why devices are idle, if it is."""
+    return frame[(frame["severity"] == OPEN) & (frame["role"] == about)]
 
 
-def _judged(frame: pd.DataFrame) -> str:
-    of_memory = frame["section"] == MEMORY
-    said = _of_time(frame[~of_memory])
-    if not of_memory.any():
-        return said
-    return f"{said.removesuffix('.')}; {frame.loc[of_memory, 'headline'].iloc[0]}."
+def idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
+    """The idle time whose causes are unknown, in % of the time; 0 where it is little, or they are known."""
+    pct = 100.0 * whole.split.get("idle", 0) / whole.ns if whole.ns else 0.0
+    return pct if pct >= NOTE_PCT and len(unknown(frame, "idle")) else 0.0
 
 
-def _of_time(frame: pd.DataFrame) -> str:
-    doubtful = frame["role"] == "doubt"
-    said = _sentence(frame[~doubtful & (frame["role"] != "aside") & (frame["part_of"] == "")])
-    if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
-        return said
-    doubt = frame[doubtful].iloc[0]
-    return f"{said.removesuffix('.')}; {percent(doubt['share_pct'])} {doubt['headline']}."
+def lack(row: pd.Series) -> str:
+    """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
+    return str(row["text"]).partition(": it is unknown")[0].removeprefix("The trace has ")
 
 
-def _sentence(frame: pd.DataFrame) -> str:
-    if len(about := frame[frame["section"] == RECORDING]):
-        return str(about["headline"].iloc[0])
-    if (withheld := frame["topic"] == "withheld").any():
-        return _cannot(frame[withheld])
-    found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))]
-    verdict = frame[frame["section"] == VERDICT]
-    now = found[found["section"] != LATER]
-    unsure = now["saving"].str.contains(WITHIN_SPREAD, regex=False)
-    if len(verdict) and not (now["severity"].eq("warning") & ~unsure).any():
-        return _working(verdict.iloc[0], now)
-    if len(found):
-        reported = found if now.empty else now
-        return f"{_first(reported)}{_others(reported)}."
-    unknown = frame[frame["severity"] == OPEN]
-    if unknown["role"].isin(("main", "idle")).any():
-        return _cannot(unknown)
-    limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
-    if len(unknown):
-        return f"Nothing stands out in what can be judged: {limit}."
-    return f"Nothing stands out: {limit}."
+def _apart_ranks(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows about ranks that recorded at different times."""
+    return frame["topic"].map(is_unjudged).astype("bool")
 
 
-def _cannot(unknown: pd.DataFrame) -> str:
-    """What is unknown first of all, and what the trace lacks for it."""
-    for role, cannot in (("main", "Where time goes"), ("idle", "Why devices are idle")):
-        texts = unknown.loc[unknown["role"] == role, "text"]
-        if len(texts):
-            lacking = texts.iloc[0].partition(": it is unknown")[0]
-            return f"{cannot} is unknown: {decapitalised(lacking)}."
-    return str(unknown["text"].iloc[0])
+def _does(whole: Whole) -> str:
+    """What most of the time goes to."""
+    if "host" in whole.split:
+        return "no cause takes much of it"
+    main = max(whole.split, key=lambda name: whole.split[name])
+    share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
+    return _DOES[main].format(device=whole.device, pct=share)
 
 
-def _working(verdict: pd.Series, now: pd.DataFrame) -> str:
-    """What devices, or hosts, do nearly all of the time, and what else costs most."""
-    working = f"{verdict['title']} takes {percent(verdict['share_pct'])} of the time"
-    now = now[now["share_pct"] > 0]  # start-up before the judged time costs none of it
-    if now.empty:
-        return f"{', '.join(filter(None, (working, verdict['headline'])))}."
-    most = _cost(now.iloc[0])
-    return f"{working}; {decapitalised(most)}{_saving(now.iloc[0])}."
-
-
-def _first(found: pd.DataFrame) -> str:
-    """The first finding: what it costs, and what a change saves."""
-    first = found.iloc[0]
-    if first["section"] == SAVES:
-        return f"{_cost(first)} of the time{_saving(first, most=len(found) > 1)}"
-    if first["section"] == LATER:
-        return f"{_cost(first)} of the time, but without it nothing is saved now"
-    most = len(found) > 1 and bool(first["share_pct"] == found["share_pct"].max())
-    return f"{first['title']} costs {'most, ' * most}{percent(first['share_pct'])} of the time"
-
-
-def _others(found: pd.DataFrame) -> str:
-    """A larger cost whose saving is unknown, and how many more causes save something or may."""
-    first, rest = found.iloc[0], found.iloc[1:]
-    others = len(rest)
-    larger = rest[(rest["section"] == UNKNOWN) & (rest["share_pct"] > first["share_pct"])]
-    said = ""
-    if first["section"] == SAVES and len(larger):
-        most = _cost(larger.iloc[0])
-        said, others = f". {most}, how much of it can be saved is unknown", others - 1
-    if others <= 0:
-        return said
-    return f"{said}. {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
-
-
-def _cost(finding: pd.Series) -> str:
-    return f"{finding['title']} costs {percent(finding['share_pct'])}"
-
-
-def _saving(finding: pd.Series, most: bool = False) -> str:
-    """`. Without it, at most 20.1 % is saved`, more than by other changes; empty where that is not known."""
-    if finding["section"] != SAVES:
+def _works(frame: pd.DataFrame, whole: Whole) -> str:
+    """The work that takes nearly all of the time, and what it mostly is; "" if none does."""
+    verdict = frame[(frame["section"] == VERDICT) & ~leading(frame) & ~beside(frame)]
+    verdict = verdict[verdict["share_pct"] >= COMPUTE_BOUND_PCT]
+    if verdict.empty:
         return ""
-    at_most = "" if finding["method"] == "replay" else "at most "
-    share = f"{at_most}{percent(finding['saving_pct'])}"
-    other = ", more than by any other change" * most
-    if finding["saving_pct"] <= _BEYOND * finding["share_pct"]:
-        return f". Without it, {share} is saved{other}"
-    own = finding["cost_on_rank_pct"]
-    if abs(own - finding["share_pct"]) >= (_BEYOND - 1) * finding["share_pct"]:
-        # of a rank on which it costs more than on average
-        return f". Without it, {share} is saved on rank {finding['saving_rank']}{other}"
-    return f". Fixing it saves {share}{other}"
+    row = verdict.iloc[0]
+    said = _DOES["compute"].format(device=whole.device, pct=percent(row["share_pct"]))
+    if "host" in whole.split:
+        said = f"{BY_TOPIC[row['topic']].cause} take {percent(row['share_pct'])} of it"
+    return f"{said}, {row['headline']}" if row["headline"] else said
+
+
+def _rest(parts: list[Part], lost_as: str) -> int:
+    return sum(part.ns for part in parts if part.lost_as == lost_as and part.form == "rest")

@@ -8,9 +8,7 @@ from typing import Any
 import pandas as pd
 
 from hta_widgets.analysis.core.claim import Text
-from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
-from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.judging import Open, judged
 from hta_widgets.analysis.findings.places import places
@@ -19,7 +17,6 @@ from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.saving import Judged
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.replay.expressions import written
-from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, decapitalised, in_words
 from hta_widgets.frames import typed_frame
 from hta_widgets.trace.model import Trace
@@ -223,16 +220,3 @@ def _open_row(gap: Open) -> dict[str, object]:
         "text": gap.text,
         "suggestion": gap.remedy,
     }
-
-
-ANALYSIS = Analysis(
-    label="Overview",
-    group="Time",
-    title="What stands out",
-    function=overview,
-    sentence=sentence,
-    chart=None,
-    requires=(),
-    chart_from="step_times",
-    pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of the time"),
-)

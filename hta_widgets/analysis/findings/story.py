@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings.bar import (
-    CLASSES,
-    SAVINGS,
-    Part,
-    Whole,
-    bar,
-    saved_in,
-    whole_of_step,
+from hta_widgets.analysis.findings.bar import Part, Whole, bar, is_large, saved_in, whole_of_step
+from hta_widgets.analysis.findings.headline import (
+    Headline,
+    apart_from_work,
+    idle_unknown,
+    is_known,
+    lack,
+    without_time,
 )
-from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
-from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
-from hta_widgets.analysis.findings.headline import apart_from_work, sentence
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -31,11 +28,9 @@ from hta_widgets.analysis.findings.sections import (
     RECORDING,
     SAVES,
     UNKNOWN,
-    VERDICT,
 )
-from hta_widgets.analysis.findings.story_advice import Advice, advice_of, claimed
+from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
-from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import (
     capitalised,
     counted,
@@ -49,18 +44,6 @@ from hta_widgets.formatting import (
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.trust import forbidden
-
-_NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
-"""What is lost for no reason that is recorded, and at no place that says more."""
-_NOT_ESTIMATED: Final = ", saving not estimated"
-_HARDLY: Final = 100
-"""Where less than one in so many of the time is reachable, that is no goal."""
-_DOES: Final = {
-    "compute": "the {device} computes {pct} of it",
-    "communication": "communication takes {pct} of it",
-    "memory": "copies take {pct} of it",
-    "idle": "the {device} is idle for {pct} of it",
-}
 
 
 @dataclass(frozen=True)
@@ -135,18 +118,18 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     apart = of_recording[of_recording["role"] == "aside"]
     whole = None if len(of_recording) > len(apart) else whole_of_step(inputs)
     # what the headline does not say, the bar does not show
-    shown = whole if rows or _is_known(frame, whole) else None
+    shown = whole if rows or is_known(frame, whole) else None
     parts = bar(trace, scope, shown, rows, frame[frame["part_of"] != ""]) if shown else []
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
-    first = _most_of_all(inputs, frame, whole)
-    headline = _headline(scope, frame, whole, parts, advice, first)
+    told = Headline(scope, inputs, frame, whole, parts, advice) if whole else None
+    headline = told.text if told else without_time(frame)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
         headline=headline,
-        limits=" ".join(filter(None, _beside(scope, frame, whole, parts, advice, first))),
+        limits=" ".join(filter(None, [*_beside(frame, told), *(told.beneath() if told else ())])),
         trust="" if _instead(frame).any() else _trust(trace, inputs, headline),
         whole_ns=whole.ns if whole else 0,
         per_step=whole.per_step if whole else False,
@@ -176,7 +159,7 @@ def without_little(
 ) -> tuple[list[pd.Series], list[Part]]:
     """What is found, and the bar, without what can neither be saved nor has much left for it in the bar."""
     little = {
-        part.finding for part in parts if part.form in ("unknown", "hidden") and not _is_large(part, whole)
+        part.finding for part in parts if part.form in ("unknown", "hidden") and not is_large(part, whole)
     }
     kept = [at for at in range(len(rows)) if at not in little]
     place = {at: new for new, at in enumerate(kept)}
@@ -191,6 +174,18 @@ def without_little(
 def _instead(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows of `overview` that say why nothing of the recording's time is judged."""
     return (frame["section"] == RECORDING) & (frame["role"] == "recording") & ~beside(frame)
+
+
+def _beside(frame: pd.DataFrame, told: Headline | None) -> Iterator[str]:
+    """What is not judged, and what the recording is."""
+    apart = frame.loc[apart_from_work(frame), "headline"]
+    yield from (f"{said}." for said in apart if told is None or said != told.first)
+    yield from frame.loc[beside(frame) & (frame["role"] == "recording"), "text"]
+    verdict = frame[_instead(frame)]
+    yield from (
+        capitalised(row["text"].removeprefix(f"{row['title']}: "))
+        for _, row in verdict[verdict["text"] != verdict["headline"]].iterrows()
+    )
 
 
 def _trust(trace: Trace, inputs: Inputs, headline: str) -> str:
@@ -238,226 +233,13 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     return ", ".join(said)
 
 
-def _headline(
-    scope: Scope,
-    frame: pd.DataFrame,
-    whole: Whole | None,
-    parts: list[Part],
-    advice: list[Advice],
-    first: str,
-) -> str:
-    """Of a server its time per token, of other jobs what there is to save."""
-    if whole is None:
-        return sentence(frame[~apart_from_work(frame)]).removesuffix(".")
-    rate = frame.loc[leading(frame), "headline"]
-    if len(rate) and "host" not in whole.split:
-        return str(rate.iloc[0])
-    said = _of_whole(frame, whole, parts, advice)
-    if first:
-        late = frame.loc[_apart_ranks(frame), "headline"].eq(first).any()
-        rest = f"the {duration(whole.ns)} that all record" if late else "the rest"
-        return f"{first}; of {rest}, {said.replace(' of it', '', 1).removesuffix(_NOT_ESTIMATED)}"
-    return f"{_time(scope, whole)}; {said}"
-
-
-def _most_of_all(inputs: Inputs, frame: pd.DataFrame, whole: Whole | None) -> str:
-    """What takes most of a recording without steps, before or after what is judged: a rank that begins to
-    record later than that is long, which is why others wait; or what the program does."""
-    if whole is None or whole.per_step:
-        return ""
-    apart = frame[apart_from_work(frame)]
-    if inputs.shared and max(inputs.shared.late.values(), default=0) > whole.ns:
-        late = apart[_apart_ranks(apart)]
-    else:
-        named = apart["topic"].map(passes).astype("bool") | apart["name"].ne("")
-        late = apart[named & (apart["cost_ns"] > whole.ns)]
-    return "" if late.empty else str(late["headline"].iloc[0])
-
-
-def _apart_ranks(frame: pd.DataFrame) -> pd.Series[bool]:
-    """The rows about ranks that recorded at different times."""
-    return frame["topic"].map(is_unjudged).astype("bool")
-
-
-def _time(scope: Scope, whole: Whole) -> str:
-    if whole.per_step and scope.iterations and len(scope.iterations) == 1:
-        return f"Step {scope.iterations[0]}: {duration(whole.ns)}"
-    return f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}"
-
-
-def _of_whole(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
-    """What can be saved, or is lost; first of all the work, if that takes nearly all of the time."""
-    work = _leading_work(frame, whole, parts, advice)
-    savings = [part for part in parts if part.form in SAVINGS and _is_large(part, whole)]
-    if savings:
-        said = _reachable(frame, whole, parts, savings, advice)
-        return f"{work.partition(',')[0]}; {said}" if work else said
-    unknown = [part for part in parts if part.form == "unknown" and _is_large(part, whole)]
-    if work:
-        return work if unknown or len(_unknown(frame)) else f"nothing to save stands out: {work}"
-    if unknown:
-        most, lost = advice[unknown[0].finding], duration(unknown[0].ns)
-        if passes(most.topic):  # what is no part of a steady step is nothing to save
-            return f"{lost} of it is {most.cause_words}"
-        return f"{lost} of it is due to {most.cause_words}{_NOT_ESTIMATED}"
-    if len(told := _unknown(frame)):
-        return f"where it goes is unknown: {decapitalised(_lack(told.iloc[0]))}"
-    if idle := _idle_unknown(frame, whole):
-        return f"why the {whole.device} is idle for {percent(idle)} of it is unknown"
-    return f"nothing to save stands out: {_does(whole)}"
-
-
-def _leading_work(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
-    """The work that takes nearly all of the time, unless much else is lost, or unknown."""
-    lost = [
-        part.ns
-        for part in parts
-        if part.form == "unknown" and advice[part.finding].cause_words not in _NAMELESS
-    ]
-    much = 100.0 * max([saved_in(parts), *lost]) >= WARNING_PCT * whole.ns
-    unknown = len(_unknown(frame)) or _idle_unknown(frame, whole)  # about devices
-    return "" if much or ("host" not in whole.split and unknown) else _works(frame, whole)
-
-
-def _reachable(
-    frame: pd.DataFrame, whole: Whole, parts: list[Part], savings: list[Part], advice: list[Advice]
-) -> str:
-    """What is left of the time without its largest causes.
-
-    That hardly anything is left says nothing where a device has hardly anything to do.
-    """
-    left = whole.ns - saved_in(parts)
-    first = advice[savings[0].finding]
-    if _HARDLY * left < whole.ns and first.lost_as == "idle":
-        idle = percent(100.0 * whole.split["idle"] / whole.ns)
-        return f"the {whole.device} idles {idle} of it{_where(frame, first)}"
-    best = " at best" if any(part.form == "bound" for part in savings) else ""
-    # the two that are largest in the bar, in the order of the findings, which every surface has
-    largest = sorted(savings, key=lambda part: -part.ns)[:2]
-    causes = in_words([advice[part.finding].cause_words for part in savings if part in largest])
-    return f"{duration(left)} is reachable{best}: {causes}"
-
-
-def _where(frame: pd.DataFrame, idle: Advice) -> str:
-    """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
-    call = claimed(frame[frame["topic"] == idle.topic].iloc[0], "most_idle_in")
-    return f", mostly in {call}" if call else f": {idle.cause_words}"
-
-
-def _unknown(frame: pd.DataFrame, about: str = "main") -> pd.DataFrame:
-    """Why it is unknown where the time goes, or why devices are idle, if it is."""
-    return frame[(frame["severity"] == OPEN) & (frame["role"] == about)]
-
-
-def _is_known(frame: pd.DataFrame, whole: Whole | None) -> bool:
-    """Whether it is known where the time goes: all of it, or to operators of the host, nearly all of it."""
-    of_host = whole is not None and "host" in whole.split and _works(frame, whole)
-    return bool(of_host) or not len(_unknown(frame))
-
-
-def _idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
-    """The idle time whose causes are unknown, in % of the time; 0 where it is little, or they are known."""
-    pct = 100.0 * whole.split.get("idle", 0) / whole.ns if whole.ns else 0.0
-    return pct if pct >= NOTE_PCT and len(_unknown(frame, "idle")) else 0.0
-
-
 def _nothing(frame: pd.DataFrame, whole: Whole | None) -> str:
     """Why there may be no finding."""
-    if whole is None or not _is_known(frame, whole):
+    if whole is None or not is_known(frame, whole):
         return "Nothing could be judged"
-    if _idle_unknown(frame, whole):
+    if idle_unknown(frame, whole):
         return f"Why the {whole.device} is idle is unknown"
     return "Nothing to save stands out"
-
-
-def _does(whole: Whole) -> str:
-    """What most of the time goes to."""
-    if "host" in whole.split:
-        return "no cause takes much of it"
-    main = max(whole.split, key=lambda name: whole.split[name])
-    share = percent(100.0 * whole.split[main] / whole.ns if whole.ns else 0)
-    return _DOES[main].format(device=whole.device, pct=share)
-
-
-def _works(frame: pd.DataFrame, whole: Whole) -> str:
-    """The work that takes nearly all of the time, and what it mostly is; "" if none does."""
-    verdict = frame[(frame["section"] == VERDICT) & ~leading(frame) & ~beside(frame)]
-    verdict = verdict[verdict["share_pct"] >= COMPUTE_BOUND_PCT]
-    if verdict.empty:
-        return ""
-    row = verdict.iloc[0]
-    said = _DOES["compute"].format(device=whole.device, pct=percent(row["share_pct"]))
-    if "host" in whole.split:
-        said = f"{BY_TOPIC[row['topic']].cause} take {percent(row['share_pct'])} of it"
-    return f"{said}, {row['headline']}" if row["headline"] else said
-
-
-def _beside(
-    scope: Scope,
-    frame: pd.DataFrame,
-    whole: Whole | None,
-    parts: list[Part],
-    advice: list[Advice],
-    first: str,
-) -> Iterator[str]:
-    """The muted line: what is not judged, what the steps of a server lose, and what else there is to know.
-
-    `first` is what the headline says of that.
-    """
-    yield from (f"{said}." for said in frame.loc[apart_from_work(frame), "headline"] if said != first)
-    aside = frame[beside(frame)]
-    yield from aside.loc[aside["role"] == "recording", "text"]
-    verdict = frame[_instead(frame)]
-    yield from (
-        capitalised(row["text"].removeprefix(f"{row['title']}: "))
-        for _, row in verdict[verdict["text"] != verdict["headline"]].iterrows()
-    )
-    if whole is None:
-        return
-    if leading(frame).any() and "host" not in whole.split:
-        rate = frame[leading(frame)].iloc[0]
-        yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
-        said = _of_whole(frame, whole, parts, advice)
-        saves = bool(saved_in(parts))
-        if not saves:  # the two parts of the model that take most
-            yield from (text.partition(" Then ")[0] for text in aside.loc[aside["role"] == "work", "text"])
-        if _leading_work(frame, whole, parts, advice) not in said or saves:
-            yield f"{_time(scope, whole)}; {said}."
-        elif not advice:  # the work is in the headline
-            yield "Nothing to save stands out."
-        return
-    yield _limits(frame, whole, parts, advice)
-
-
-def _limits(frame: pd.DataFrame, whole: Whole, parts: list[Part], advice: list[Advice]) -> str:
-    saved = any(part.form in SAVINGS for part in parts)
-    # then the headline names no loss
-    apart = saved or ("host" not in whole.split and bool(_leading_work(frame, whole, parts, advice)))
-    per = " per step" if whole.per_step else ""
-    for form, end in (
-        ("hidden", ", but taking it away saves nothing yet"),
-        ("unknown", "; what can be saved of that is not estimated"),
-    ):
-        found = [part for part in parts if part.form == form and _is_large(part, whole)]
-        if found and (apart or form == "hidden"):
-            most = max(found, key=lambda part: part.ns)
-            if passes(advice[most.finding].topic):
-                end = ", which later steps do not have"
-            return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
-    rest = {name: _rest(parts, name) for name in CLASSES}
-    left = sum(rest.values())
-    if saved and 100.0 * left >= LEAST_PCT * whole.ns:
-        main = max(rest, key=lambda name: rest[name])
-        share = percent(100.0 * rest[main] / left)
-        said = _DOES[main].format(device=whole.device, pct=share)
-        return f"Of the time that remains, {said.removesuffix(' of it')}."
-    if "host" in whole.split:
-        return str(next(iter(frame.loc[frame["role"] == "work", "text"]), ""))
-    return ""
-
-
-def _rest(parts: list[Part], lost_as: str) -> int:
-    return sum(part.ns for part in parts if part.lost_as == lost_as and part.form == "rest")
 
 
 def _saved(whole: Whole | None, parts: list[Part], saved_ns: int) -> str:
@@ -474,10 +256,6 @@ def _remains(whole: Whole | None, saved_ns: int) -> str:
     return f"{duration(whole.ns - saved_ns)} {what}"
 
 
-def _is_large(part: Part, whole: Whole | None) -> bool:
-    return whole is None or 100.0 * part.ns >= LEAST_PCT * whole.ns
-
-
 def _clean(frame: pd.DataFrame) -> list[str]:
     found = frame.loc[frame["severity"] == CHECKED, "checked"]
     topics = " ".join(found).split()
@@ -487,11 +265,6 @@ def _clean(frame: pd.DataFrame) -> list[str]:
 def _unjudged(frame: pd.DataFrame) -> list[Check]:
     """What could not be judged; of a recording that cannot be judged at all, why."""
     if len(missing := frame[frame["severity"] == OPEN]):
-        return [Check(capitalised(_lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
+        return [Check(capitalised(lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
     whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
     return [Check(str(row["title"]), str(row["suggestion"])) for _, row in whole.iterrows()]
-
-
-def _lack(row: pd.Series) -> str:
-    """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
-    return str(row["text"]).partition(": it is unknown")[0].removeprefix("The trace has ")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.bar import SAVINGS, Form, Part, Whole, change_of, class_in, cost_in
-from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.in_turn import in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import BY_TOPIC
@@ -62,6 +62,11 @@ class Advice:
     lost_as: str  # the class of the time
     places: list[Place]  # where it shows, the best to look at first
     ranks: list[int]  # to be seen for it, the first at the top
+
+
+def title(finding: pd.Series | Mapping[str, Any]) -> str:
+    """A row of `overview` in a few words, for a heading."""
+    return capitalised(str(finding["title"]).rstrip(",."))
 
 
 def advice_of(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import overview
-from hta_widgets.analysis.findings.headline import sentence
 from tests.claims.checking import faults_of
+from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import MS, US, Program
 
 NAMES = ("aten::addmm", "aten::add", "aten::mul", "aten::sum", "aten::mm")
@@ -45,7 +45,7 @@ def test_calls_that_wait_now_and_then(tmp_path: Path) -> None:
     row = frame.set_index("topic").loc["host_contention"]
     assert row["cost_ns"] == 8 * 5 * (15 * MS + 21 * US)
     assert "OMP_NUM_THREADS" in row["suggestion"] and row["part_of"] == ""
-    assert sentence(frame).startswith("Waiting for free cores costs")
+    assert "due to threads that wait for cores" in first_lines(trace, frame)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import host_communication_rules, host_rules
-from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import Event, event, job, write
 from tests.claims.checking import faults_of
+from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import MS, US, Program
 
 STEPS = range(1, 7)
@@ -74,7 +74,7 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
     assert of_host(rows) == {"host_operators"}
     assert rows["host_operators"]["share_pct"] == pytest.approx(100)
     assert "aside: aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
-    assert sentence(frame).endswith(", mostly aten::mm.")
+    assert "mostly aten::mm." in first_lines(trace, frame)
     assert "not_judged" not in rows  # there is no device to ask about
 
 
@@ -503,9 +503,11 @@ def only(name: str, ns: int) -> Program:
     ],
 )
 def test_a_device_that_is_named_may_take_no_part(tmp_path: Path, name: str, ns: int, judged: bool) -> None:
-    frame = overview(with_a_device(tmp_path / "0.json", only(name, ns)))
+    trace = with_a_device(tmp_path / "0.json", only(name, ns))
+    frame = overview(trace)
     assert ("host_operators" in set(frame["topic"])) is judged
-    assert sentence(frame).startswith("Running operators" if judged else "Where time goes is unknown")
+    said = "operators on the CPU take" if judged else "here time goes is unknown"
+    assert said in first_lines(trace, frame)
 
 
 def test_one_long_call_may_be_the_start_of_a_device(tmp_path: Path) -> None:
@@ -519,8 +521,8 @@ def test_the_time_that_the_profiler_takes_itself_is_nobodys(tmp_path: Path) -> N
     for _ in range(10):
         program.operator("aten::mm", 5 * MS)
     program.events.append(event("Trace", "PyTorch Profiler (0)", 0, 10_000 * MS, tid=7))
-    frame = overview(opened(tmp_path, program))
-    assert "; in the rest, running operators on the host takes 100 % of the time" in sentence(frame)
+    said = first_lines(opened(tmp_path, program))
+    assert "operators on the CPU take 100 %" in said
 
 
 # -- why so much is communicated ------------------------------------------------------------------------

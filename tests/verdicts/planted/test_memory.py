@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets.analysis.findings import overview, sentence
+from hta_widgets.analysis.findings import overview
 from tests.analysis.multirank import job
 from tests.analysis.training_memory import Training
 
@@ -78,7 +78,3 @@ def test_one_full_device_is_told_though_another_has_room(tmp_path):
             file.rank = rank
         frame = overview(job(tmp_path / str(order), *files)).set_index("topic")
         assert f"cuda:0 of rank {held.index(75)}" in frame.loc["memory_full", "text"]
-
-
-def test_the_first_sentence_says_so_behind_what_it_says_of_time(tmp_path):
-    assert sentence(overview(loop(leak=64 << 20).open(tmp_path))).endswith("; memory leaks.")

@@ -19,7 +19,7 @@ import pytest
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.evidence.document import evidence
-from hta_widgets.analysis.findings import CHECKED, OPEN, judging, overview, sentence
+from hta_widgets.analysis.findings import CHECKED, OPEN, judging, overview
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -129,7 +129,6 @@ def test_it_fires_and_every_surface_has_it(tmp_path: Path) -> None:
     assert (row["title"], row["risk"], row["needs"]) == (RULE.title, RULE.risk, RULE.needs)
     assert row["wrong_if"] == RULE.wrong_if and "RadixSort" in row["edits"]
     assert not [str(fault) for fault in faults_of(trace, frame)]
-    assert "Sorting on the device costs" in sentence(frame)
     told = story(trace, None, frame)
     (advice,) = (each for each in told.advice if each.topic == RULE.topic)
     assert advice.noun == RULE.label and told.headline.endswith(": sorting")

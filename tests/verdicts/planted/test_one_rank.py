@@ -19,11 +19,11 @@ from hta_widgets.analysis.findings import (
     pause_rules,
     python_rules,
     region_rules,
-    sentence,
     verdict_rules,
 )
 from hta_widgets.analysis.registry import ANALYSES
 from tests.claims.checking import faults_of
+from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import MS, US, Program
 
 STEPS = range(1, 7)
@@ -988,7 +988,7 @@ def test_a_planted_cause(case: Case, tmp_path: Path) -> None:
     ].to_string()
     said = said[(said["role"] != "aside") | (said["headline"] == "")]  # which is of another time
     told = frame[frame["severity"] != CHECKED]  # what is not there has its name said
-    texts = [*told["text"], *told["saving"], *told["suggestion"], sentence(frame)]
+    texts = [*told["text"], *told["saving"], *told["suggestion"], first_lines(trace, frame)]
     for text in case.never:
         assert not any(text in other for other in texts), (text, texts)
     if case.first:

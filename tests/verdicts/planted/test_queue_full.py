@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hta_widgets.analysis import what_if
-from hta_widgets.analysis.findings import OPEN, overview, sentence
+from hta_widgets.analysis.findings import OPEN, overview
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace import Trace
@@ -54,7 +55,7 @@ def test_a_full_queue_is_time_to_spare(tmp_path: Path):
     assert "launches ahead of the device" in row["text"] and "the device decides the time" in row["saving"]
     saved = what_if(trace, edits.launches(0)).query("iteration.isna()").iloc[0]
     assert saved["before_ns"] - saved["after_ns"] < 0.005 * saved["before_ns"]
-    assert "queue" not in sentence(frame) and "more cause" not in sentence(frame)
+    assert "queue" not in story(trace, frame=frame).headline
 
 
 def test_the_shortest_queue_that_can_be_full_is_told(tmp_path: Path):

@@ -10,10 +10,10 @@ import pytest
 
 from hta_widgets import Trace
 from hta_widgets.analysis import overview, serving_phases, serving_steps
-from hta_widgets.analysis.findings.headline import sentence
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server
 from tests.claims.checking import faults_of
+from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import MS, US
 
 DECODE = Batch(decodes=32)
@@ -221,7 +221,7 @@ def test_a_server_without_requests_loses_nothing(tmp_path: Path, asleep: bool, s
     assert row["share_pct"] == pytest.approx(
         100 * frame["absent_ns"].sum() / frame["recorded_ns"].sum(), rel=1
     )
-    assert "The server has no requests for" in sentence(overview(trace))
+    assert "The server has no requests for" in first_lines(trace)
     assert not {"host_stall", "slow_steps"} & set(rows)
     assert rows.get("bubble_between_steps", row)["share_pct"] <= row["share_pct"]
     assert serving_phases(trace).set_index("phase").loc["decode", "bubble_pct"] < 10
@@ -290,7 +290,7 @@ def test_compiling_while_requests_wait(tmp_path: Path) -> None:
     row = rows["compiles_while_serving"]
     assert row["cost_ns"] == pytest.approx(400 * MS, rel=0.02)
     assert "in 2 of its later steps" in row["text"]
-    assert "Requests wait 400 ms for compiling; in the rest," in sentence(overview(trace))
+    assert "Requests wait 400 ms for compiling." in first_lines(trace)
     works = re.search(r"the GPU works ([\d.]+) % of it", rows["serving_rate"]["text"])
     assert works and float(works[1]) > 90, "the periods that hold it do not count"
 

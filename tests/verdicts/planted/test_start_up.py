@@ -9,9 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis.findings import overview, sentence
+from hta_widgets.analysis.findings import overview
 from tests.analysis.kineto_file import event
 from tests.claims.checking import faults_of
+from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import MS, US, Program
 
 Body = Callable[[Program, int], None]
@@ -140,7 +141,7 @@ def test_work_of_the_profiler_is_left_out_unless_each_step_has_it(every: bool, t
         text = found.loc["start_up", "text"]
         assert text.startswith("Iteration 1 holds work of the profiler and is left out")
         assert "the profiler's Activity Buffer Request (30.0 ms)" in text
-        assert "costs 0 %" not in sentence(found.reset_index())
+        assert "costs 0 %" not in first_lines(marked(flushes, every).open(tmp_path))
 
 
 def test_a_flush_while_the_device_works_is_no_start_up(tmp_path: Path) -> None:
@@ -165,9 +166,8 @@ def test_without_marked_steps_what_follows_is_judged(
 ) -> None:
     found = judged(unmarked(cold), tmp_path)
     assert found["topic"].iloc[0] == "start_up" and what in found["text"].iloc[0]
-    assert sentence(found).startswith("Start-up takes ") and f"mostly {what}; in the rest, " in sentence(
-        found
-    )
+    said = first_lines(unmarked(cold).open(tmp_path))
+    assert "Start-up takes " in said and f"mostly {what}" in said
     late = found.set_index("topic").loc["idle_host"]
     assert late["share_pct"] == pytest.approx(100 * 80 / 338, abs=3)
     assert "of the time after start-up" in late["text"]
@@ -343,18 +343,17 @@ def test_what_lies_before_the_first_kernel_comes_first(tmp_path: Path) -> None:
     found = judged(around(60 * MS, MS), tmp_path)
     row = found.iloc[0]
     assert row["topic"] == "outside" and "The host is in aten::empty_strided for 60.0 ms" in row["text"]
-    assert sentence(found).startswith("61.")
-    assert "mostly in aten::empty_strided; in the rest, waiting for the host" in sentence(found)
+    said = first_lines(around(60 * MS, MS).open(tmp_path))
+    assert said.startswith("61.") and "mostly in aten::empty_strided; of the rest, " in said
 
 
 def test_a_loader_is_named_as_one(tmp_path: Path) -> None:
     loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-    assert "mostly in the data loader" in sentence(judged(around(60 * MS, MS, loader), tmp_path))
+    assert "mostly in the data loader" in first_lines(around(60 * MS, MS, loader).open(tmp_path))
 
 
 def test_after_the_last_kernel(tmp_path: Path) -> None:
-    found = judged(around(MS, 60 * MS), tmp_path)
-    assert "mostly in save" in sentence(found)
+    assert "mostly in save" in first_lines(around(MS, 60 * MS).open(tmp_path))
 
 
 def test_little_of_it_is_not_worth_a_word(tmp_path: Path) -> None:
@@ -374,7 +373,7 @@ def test_the_profilers_own_time_is_told_apart(tmp_path: Path) -> None:
     program.events.append({**own, "ts": f"{first:.3f}", "dur": 200 * MS, "args": {}})
     found = judged(program, tmp_path)
     assert "the profiler starts or ends" in found["text"].iloc[0]
-    assert "while the profiler starts or ends; in the rest" in sentence(found)
+    assert "while the profiler starts or ends" in first_lines(program.open(tmp_path))
 
 
 def test_a_pause_between_two_recordings_is_not_outside(tmp_path: Path) -> None:

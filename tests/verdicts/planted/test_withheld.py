@@ -9,8 +9,8 @@ import pytest
 
 from hta_widgets import Scope, Trace
 from hta_widgets.analysis import overview
-from hta_widgets.analysis.findings import sentence
 from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.findings.withheld import WithheldError, withheld
 from tests.cli.conftest import Run, run  # noqa: F401
 from tests.support import shared_input
@@ -78,7 +78,7 @@ def test_lost_records_lead(tmp_path: Path) -> None:
     why = reasons(trace)["idle_causes"]
     assert why.startswith(f"{count} device records have no launch, and a replay of the others misses")
     assert why.endswith("records were probably lost")
-    assert sentence(found) == f"Why devices are idle is unknown: {why}."
+    assert why in story(trace, frame=found).trust
     assert not found["saving_ns"].notna().any()
     assert "idle_host" not in {*found["topic"]}
 
