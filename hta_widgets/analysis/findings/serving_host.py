@@ -308,12 +308,12 @@ def _eager(inputs: Inputs, rank: int) -> _Eager | None:
 
 
 def _doing(inputs: Inputs, rank: int, places: list[Place]) -> Text:
-    waits = inputs.of(rank, waiting).length
-    if len(places) == 1 and places[0].idle_ns >= _MOST * waits:
+    if most := _mostly(inputs, rank, places):
         return say(
-            "The host runs {place} then.", place=place_claim("between_steps_in", places[0].name, rank, nth=0)
+            "The host runs {place} then.", place=place_claim("between_steps_in", most.name, rank, nth=0)
         )
     if places:
+        waits = inputs.of(rank, waiting).length
         parts: list[Said] = [
             say(
                 "{place} for {share}",
@@ -328,6 +328,12 @@ def _doing(inputs: Inputs, rank: int, places: list[Place]) -> Text:
         called = place_claim("unrecorded_after", after, rank)
         return say("What the host does then, after {after}, is not recorded.", after=called)
     return say("What the host does then differs, or is not recorded.")
+
+
+def _mostly(inputs: Inputs, rank: int, places: list[Place]) -> Place | None:
+    """The only place, if the host is in it for most of the time that the device waits."""
+    alone = len(places) == 1 and places[0].idle_ns >= _MOST * inputs.of(rank, waiting).length
+    return places[0] if alone else None
 
 
 def _after(inputs: Inputs, rank: int) -> str:
@@ -345,12 +351,12 @@ def _after(inputs: Inputs, rank: int) -> str:
 
 
 def named(inputs: Inputs, rank: int) -> Text:
-    """` in schedule`, the function without its file, where the host mostly is while the device waits."""
-    places = inputs.of(rank, places_of)
-    if len(places) != 1:
+    """` in schedule`, the function without its file, where the host is in it most of the time."""
+    most = _mostly(inputs, rank, inputs.of(rank, places_of))
+    if most is None:
         return say("")
-    function = brief(short_place(places[0].name).rpartition(": ")[2])
-    place = Claim("between_steps_in", places[0].name, "name", "", (rank,), {"nth": 0}, function)
+    function = brief(short_place(most.name).rpartition(": ")[2])
+    place = Claim("between_steps_in", most.name, "name", "", (rank,), {"nth": 0, "mostly": True}, function)
     return say(" in {place}", place=place)
 
 

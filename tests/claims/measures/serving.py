@@ -468,12 +468,13 @@ def between_steps(rank: PlainRank, about: dict[str, Any]) -> int:
 
 @check("between_steps_in")
 def between_steps_in(job: Job, stated: Stated) -> str:
-    """The call is open in most of that time."""
+    """The call is open in a tenth of that time or more, or in most of it."""
     rank = the_rank(job, stated)
+    least = 0.5 if stated.about.get("mostly") else 0.1
     open_ = union(each.window for each in rank.named(str(stated.value)))
     inside = sum(length(overlap(open_, part)) for part in between(rank))
     whole = length(between(rank))
-    return "" if 11 * inside >= whole else f"it is open for {inside} of {whole} ns"
+    return "" if 1.1 * inside >= least * whole else f"it is open for {inside} of {whole} ns"
 
 
 @check("between_steps_part")

@@ -146,6 +146,18 @@ def test_two_parts_of_the_loop_share_the_wait(tmp_path: Path) -> None:
     assert "step" not in row["text"].split("Then the host runs")[1]
 
 
+@pytest.mark.parametrize("silent", [MS // 10, 4 * MS])
+def test_a_call_is_where_the_host_is_only_if_it_covers_most_of_the_wait(tmp_path: Path, silent: int) -> None:
+    server = Server(engine="vllm", schedule_ns=MS, read_ns=0)
+    for _ in range(12):
+        server.serve(DECODE)
+        server.program.silence(silent)
+    rows = rows_of(server.open(tmp_path))
+    covers = silent < MS
+    assert ("between steps in schedule" in rows["serving_rate"]["headline"]) is covers
+    assert ("schedule then." in rows["bubble_between_steps"]["text"]) is covers
+
+
 def test_short_gaps_within_steps_are_no_pauses(tmp_path: Path) -> None:
     rows = rows_of(pausing(within=MS // 10, between=0).open(tmp_path))
     assert "within" not in rows.get("bubble_between_steps", {"text": ""})["text"]
