@@ -74,7 +74,7 @@ _CUDA = Accelerator(
     "GPU",
     _activity("CUDA"),
     "torch.cuda",
-    "update the driver, which brings CUPTI",
+    "update the driver, and PyTorch, which brings CUPTI",
     "tensor cores",
     "nvidia-smi -q",
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,9 @@ class Category:
 
 
 # Kineto's activity types (libkineto/src/ActivityType.cpp) and the names of the 2021 schema (capitalised).
+COUNTER_RANGE: Final = "cuda_profiler_range"
+"""The category of rows with counters of a kernel: they take the place of the kernel's own."""
+
 CATEGORIES: dict[str, Category] = {
     "kernel": Category(EventClass.COMPUTE, device=True, named=True),
     "Kernel": Category(EventClass.COMPUTE, device=True, named=True),
@@ -85,7 +89,7 @@ CATEGORIES: dict[str, Category] = {
     "python_function": Category(EventClass.PYTHON),
     "overhead": Category(EventClass.OVERHEAD),
     "Trace": Category(EventClass.OTHER),
-    "cuda_profiler_range": Category(EventClass.OTHER),
+    COUNTER_RANGE: Category(EventClass.OTHER),
     "mtia_insight": Category(EventClass.OTHER),
     # What `reader.dialects` calls the rows of other writers that Kineto has no category for.
     "enqueue": Category(EventClass.RUNTIME),

@@ -27,6 +27,8 @@ Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
 # Backward operators and optimizers on the host; where only kernels are recorded, those of a backward pass.
 _TRAINING_CALL = re.compile(r"Backward\d*$|^autograd::engine::|^Optimizer\.(?:step|zero_grad)#")
 _TRAINING_KERNEL = re.compile(r"[Bb]ackward|bwd|dgrad|wgrad|_bw_")
+# Of a graph that is replayed no operator tells; a transposed convolution has kernels of some of these names.
+_TRAINING_REPLAYED = re.compile(r"[Bb]ackward|Adam|SGD")
 # Fewer operators and kernels than these show no pass through a model.
 _LEAST_WORK = 10
 # PyTorch numbers operators as they begin. Where fewer than half of those in a file follow each other by one,
@@ -85,10 +87,10 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     if len(numbers) >= _LEAST_NUMBERED:
         kept = 100.0 * len(numbers) / int(numbers[-1] - numbers[0] + 1)
         filtered = bool((np.diff(numbers) == 1).mean() < _CONSECUTIVE_SHARE)
-    kind = _kind(rank_trace, losses)
+    replays, span = replays_of(rank_trace), rank_trace.device_span
+    kind = _kind(rank_trace, losses, replays)
     if filtered and kind == "forward":  # what shows no backward pass may have lost it
         kind = "unknown"
-    replays, span = replays_of(rank_trace), rank_trace.device_span
     missing = 100.0 * replays.missing_ns / (span[1] - span[0]) if replays.missing_ns and span else 0.0
     unanswered = len(losses.lost) + len(losses.captured)
     return Recording(
@@ -97,7 +99,7 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     )  # fmt: skip
 
 
-def _kind(rank_trace: RankTrace, losses: Losses) -> Kind:
+def _kind(rank_trace: RankTrace, losses: Losses, replays: Replays) -> Kind:
     if len(losses.captured) and len(losses.captured) >= 0.5 * len(losses.launches):
         return "graph capture"
     steps = rank_trace.iterations
@@ -108,6 +110,8 @@ def _kind(rank_trace: RankTrace, losses: Losses) -> Kind:
     if _any_named(rank_trace, on_host, _TRAINING_CALL):
         return "training"
     if not operators.any() and _any_named(rank_trace, rank_trace.is_device, _TRAINING_KERNEL):
+        return "training"
+    if replays.count and _any_named(rank_trace, rank_trace.is_device, _TRAINING_REPLAYED):
         return "training"
     enough = max(int(operators.sum()), int(rank_trace.is_device.sum())) >= _LEAST_WORK
     return "forward" if enough else "unknown"

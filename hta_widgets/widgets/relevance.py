@@ -28,9 +28,9 @@ def _communicates(rank: RankTrace) -> bool:
 
 
 def _has_cupti_ranges(rank: RankTrace) -> bool:
-    from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
+    from hta_widgets.trace.classify import COUNTER_RANGE
 
-    return RANGE_CATEGORY in rank.table.dictionary("category")
+    return COUNTER_RANGE in rank.table.dictionary("category")
 
 
 def _has_fsdp_ranges(rank: RankTrace) -> bool:

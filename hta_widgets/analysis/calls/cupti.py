@@ -15,13 +15,12 @@ from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, flop_count, none_of, percent
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import COUNTER_RANGE, EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
 
-RANGE_CATEGORY = "cuda_profiler_range"
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = {
@@ -76,7 +75,7 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     for rank in ranks:
         checkpoint()
         rank_trace = trace.rank(rank)
-        ranges = _in_category(rank_trace, (RANGE_CATEGORY,))
+        ranges = _in_category(rank_trace, (COUNTER_RANGE,))
         if not len(ranges):
             continue
         measured += 1
@@ -86,7 +85,7 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             "CUPTI counter ranges",
             "Record with torch.profiler.profile(experimental_config=torch._C._profiler._ExperimentalConfig("
             "profiler_metrics=[...], profiler_measure_per_kernel=True)).",
-            f"{none_of(ranks)} of category {RANGE_CATEGORY}",
+            f"{none_of(ranks)} of category {COUNTER_RANGE}",
         )
     if not parts:
         return pd.DataFrame({name: np.empty(0, kind) for name, kind in _COLUMNS.items()})

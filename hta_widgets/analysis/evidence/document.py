@@ -131,6 +131,8 @@ def _recording(trace: Trace) -> dict[str, Any]:
         "id": content_of(trace),
         "kind": "several jobs" if trace.several_jobs else " and ".join(kinds) or "unknown",
         "files": len(set(summary["files"])),
+        "recordings": max(len(trace.recordings), 1),
+        "opened": cleaned(trace.recording) or None,
         "ranks_recorded": len(trace.ranks),
         "world_size": size if isinstance(size, int) and not isinstance(size, bool) else None,
         "device": cleaned(", ".join(devices)) or None,

@@ -46,7 +46,7 @@ _DEVICE: Final = ("device events",)
 _UNSURE: Final = "the recorded part is not typical of the job, or the profiler itself takes this time."
 _IDLE: Final = ("idle_breakdown", "idle_gaps", "stream_idle_breakdown")
 _APART: Final = "the recorded work"
-_WHOLES: Final = ("step time", "the time", _APART)
+_WHOLES: Final = ("step time", "the time", "the time after start-up", _APART)
 
 
 def is_apart(row: Row) -> bool:
@@ -184,6 +184,8 @@ def cost_in_words(cost: Mapping[str, Any]) -> str:
     """`14.6 % of step time`."""
     if cost["value"] is None:
         return "its cost is unknown"
+    if not cost["value"]:
+        return f"none of {cost['of']}"
     amount = byte_size(cost["value"]) if cost["unit"] == "B" else percent(cost["value"])
     return f"{amount} of {cost['of']}"
 
@@ -194,7 +196,10 @@ def _cost(row: Row, claims: Claims) -> dict[str, Any]:
         value = None if of_memory is None else int(of_memory["value"])
         return {"value": value, "unit": "B", "of": "memory"}
     of = next((str(claim["of"]) for claim in claims if claim["unit"] == "%" and claim["of"]), "")
-    whole = of if of in _WHOLES else "the time" if _absent(row["steps"]) else "step time"
+    whole = "the time" if _absent(row["steps"]) else "step time"
+    if is_apart(row) and row["share_pct"]:
+        whole = _APART
+    whole = of if of in _WHOLES else whole
     return {"value": rounded(float(row["share_pct"])), "unit": "%", "of": whole}
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from hta_widgets.analysis.evidence.findings import cost_in_words
 from hta_widgets.analysis.evidence.names import quoted
-from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.analysis.findings.bar import SAVINGS
+from hta_widgets.formatting import counted, duration, in_words, percent
 
 _HOW: Final = {"replay": "simulated", "bound": "upper bound"}
 _SPECIAL: Final = re.compile(r"([\\*_<>\[\]|#!~])")
@@ -28,8 +29,11 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     size = recording["world_size"]
     ranks += f" of {size}" if size and size != recording["ranks_recorded"] else ""
     device = quoted(recording["device"]) if recording["device"] else "no device named"
+    whole = document["bar"]["whole"]
+    marked = whole is None or whole["unit"] == "ns/step"
+    steps = counted(recording["steps"], "step") if marked else "no steps marked"
     yield (
-        f"{recording['kind'].capitalize()}, {ranks}, {device}, {counted(recording['steps'], 'step')}, "
+        f"{recording['kind'].capitalize()}{_opened(recording)}, {ranks}, {device}, {steps}, "
         f"{duration(recording['duration_ns'])} recorded ({_scope(document['scope'])})."
     )
     shares = time["shares_pct"]
@@ -38,18 +42,17 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         whose = "all ranks" if time["rank"] == "all" else f"rank {time['rank']}"
         yield f"Device time of {whose}: {told}."
     yield f"Trust: {trust['level']}."
+    forbidden: dict[str, list[str]] = {}
     for veto in trust["vetoes"]:
-        yield f"- No statement on {veto['forbids'].replace('_', ' ')}: {_plain(veto['because'])}."
+        forbidden.setdefault(str(veto["because"]), []).append(veto["forbids"].replace("_", " "))
+    for because, claims in forbidden.items():
+        yield f"- No statement on {in_words(claims)}: {_plain(because).rstrip('.')}."
     for entry in trust["health"]:
         yield f"- Health {entry['severity']}: {entry['check'].replace('_', ' ')} ({entry['count']:,})."
+    yield from _bar(document["bar"])
     for number, finding in enumerate(document["findings"], 1):
         yield ""
         yield from _finding(number, finding)
-    together = document["together"]
-    if together:
-        yield ""
-        saving = percent(together["saving_at_most"]["value"])
-        yield f"Together {', '.join(map(quoted, together['findings']))} save at most {saving}."
     if document["unknown"]:
         yield ""
         yield "Unknown:"
@@ -57,6 +60,20 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"- {_plain(entry['what'])} {_plain(entry['record'])}"
     yield ""
     yield _footer(document)
+
+
+def _bar(bar: Mapping[str, Any]) -> Iterator[str]:
+    """What several changes save, each on top of those before it: their own savings do not add."""
+    saved = [part for part in bar["parts"] if part["form"] in SAVINGS]
+    if not saved or (len(saved) == 1 and saved[0]["form"] == "simulated"):
+        return
+    parts = [
+        f"{quoted(part['finding'])} {'at most ' * (part['form'] == 'bound')}{duration(part['ns'])}"
+        for part in saved
+    ]
+    left, per = duration(bar["reachable"]["value"]), " per step" * (bar["whole"]["unit"] == "ns/step")
+    yield ""
+    yield f"One change after the other saves: {', then '.join(parts)}; {left}{per} remain."
 
 
 def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
@@ -68,7 +85,7 @@ def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
         low, mid, high = (percent(saving[name]["value"]) for name in ("low", "mid", "high"))
         interval = "" if low == high else f", {low} to {high}"
         nothing = not saving["mid"]["value"] and not interval
-        yield f"- Saving: {'nothing now' if nothing else mid}{interval} ({_HOW[saving['method']]})."
+        yield f"- Saving by itself: {'nothing now' if nothing else mid}{interval} ({_HOW[saving['method']]})."
     else:
         yield f"- Saving: not estimated; {_plain(saving['unknown_because'])}"
     if finding["where"]:
@@ -85,6 +102,13 @@ def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
     yield f"- Trust: {finding['trust']}. Run: `{' '.join(finding['runs'][0]['argv'])}`"
 
 
+def _opened(recording: Mapping[str, Any]) -> str:
+    """` (recording `a` of 3)`, of a folder that holds several."""
+    if not recording["opened"]:
+        return ""
+    return f" (recording {quoted(recording['opened'])} of {recording['recordings']:,})"
+
+
 def _scope(scope: Mapping[str, Any]) -> str:
     parts = [f"{name} {scope[name]}" for name in ("ranks", "iterations", "window") if scope[name]]
     share = f"{percent(scope['share_of_recording_pct'])} of it judged"
@@ -95,10 +119,8 @@ def _footer(document: Mapping[str, Any]) -> str:
     checked = len(document["checked"])
     left_out = document["more"]["findings_left_out"]
     more = f"; {counted(left_out, 'finding')} left out" if left_out else ""
-    return (
-        f"{counted(checked, 'other cause')} checked, none found{more}. "
-        f"Recording {document['recording']['id']}, {document['tool']}."
-    )
+    looked = f"{counted(checked, 'other cause')} checked, none found{more}. " if checked else ""
+    return f"{looked}Recording {document['recording']['id']}, {document['tool']}."
 
 
 def _plain(text: str) -> str:

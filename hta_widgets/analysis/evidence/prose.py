@@ -20,7 +20,7 @@ _MARK: Final = "[\U000f0000-\U000ffffd]"
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\U000f0000-\U000ffffd])")
 _ASIDE: Final = re.compile(r" \([^()]*\)")
 # Such a sentence means nothing without the one before it.
-_REFERS: Final = re.compile(r"(?:It|They|That|Most of that)\b")
+_REFERS: Final = re.compile(r"(?:It|They|That|Then|Most of that)\b|.* meanwhile\.$")
 _NUMBERS: Final = ("%", "ns", "ns/step", "count", "B", "GB/s", "FLOP", "TFLOP/s", "x")
 # claims whose value is a clause of ours, with numbers of its own
 _WRITTEN: Final = ("job_evidence", "several_jobs", "untrusted_replay")
@@ -165,8 +165,8 @@ def _each(value: Any) -> list[str]:
 
 
 def rounded(value: float) -> float:
-    """Five digits: two more than prose shows."""
-    return float(f"{value:.5g}")
+    """Seven digits: so that prose, which shows three, rounds it as it would the number itself."""
+    return float(f"{value:.7g}")
 
 
 def same(one: float, other: float) -> bool:

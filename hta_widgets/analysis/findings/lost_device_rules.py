@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.core.intervals import Intervals
@@ -25,7 +24,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, Rule
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import COUNTER_RANGE, EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -78,7 +77,7 @@ def _calls(inputs: Inputs, rank: int) -> HostCalls | None:
     windows = rank_trace.windows(inputs.scope)
     if rank_trace.is_device.any() or not runtime.any() or not len(windows):
         return None
-    if RANGE_CATEGORY in rank_trace.categories:  # counters: calls take as long as the profiler's replays
+    if COUNTER_RANGE in rank_trace.categories:  # counters: calls take as long as the profiler's replays
         return None
     judged = Intervals.union(windows[:, 0], windows[:, 1])
     wanted = np.flatnonzero(runtime | (rank_trace.event_class == EventClass.HOST_OP))

@@ -8,6 +8,7 @@ import warnings
 from hta_widgets.hta.common.rank_frame import stored_kind
 from hta_widgets.hta.configs.default_values import AttributeSpec, ValueType
 from hta_widgets.hta.configs.parser_config import ParserConfig
+from hta_widgets.trace.classify import COUNTER_RANGE
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader import cache
 from hta_widgets.trace.reader.raw import RawTrace
@@ -15,7 +16,6 @@ from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, COUNTER_ARGS, EVEN
 from hta_widgets.trace.reader.table import EventTable
 
 # Hardware counters (CUPTI) come as arguments whose keys are the counters' names.
-COUNTER_CATEGORY = "cuda_profiler_range"
 _OWN_COLUMNS = frozenset(column.name for column in (*EVENT_COLUMNS, COUNTER_ARGS, *ARGUMENT_COLUMNS))
 
 
@@ -45,9 +45,9 @@ def _read(rank_trace: RankTrace, wanted: tuple[str, ...]) -> EventTable:
 
 
 def _counter_keys(rank_trace: RankTrace) -> list[str]:
-    if COUNTER_CATEGORY not in rank_trace.categories:
+    if COUNTER_RANGE not in rank_trace.categories:
         return []
-    of_counters = rank_trace.category == rank_trace.categories.index(COUNTER_CATEGORY)
+    of_counters = rank_trace.category == rank_trace.categories.index(COUNTER_RANGE)
     events = rank_trace.event_id[of_counters].tolist()
     return sorted(_keys(RawTrace.read(rank_trace.path), events)) if events else []
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.trace.classify import COUNTER_RANGE
 from hta_widgets.trace.records.doubt import OF_STEP
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
+
+WITHOUT_COUNTERS: Final = "record without profiler_metrics: counters of kernels take the place of their times"
 
 # A stretch without valid records that is shorter than this share of the judged time moves no share by more.
 _TOUCHED = 0.005
@@ -126,10 +129,14 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             remedy="open the file as the profiler wrote it",
         ))  # fmt: skip
     if len(losses.lost) and not rank_trace.is_device.any():
+        measured = COUNTER_RANGE in rank_trace.categories
+        launches = f"{counted(len(losses.launches), 'launch', 'launches')} recorded"
         found.append(replace(
             whole, claims=_OF_WORK, kind="no_device_events",
-            reason=f"{counted(len(losses.launches), 'launch', 'launches')} recorded, but no device events",
-            remedy=f"record again: the device was recorded, its records were lost; {recorder.update}",
+            reason=f"{launches}, with counters in place of device events" if measured
+            else f"{launches}, but no device events",
+            remedy=WITHOUT_COUNTERS if measured
+            else f"record again: the device was recorded, its records were lost; {recorder.update}",
         ))  # fmt: skip
     elif recording.lacks_device_work:
         share = percent(100.0 * recording.unanswered / recording.launches)
