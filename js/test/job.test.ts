@@ -346,7 +346,7 @@ it("says what the job could save, and of one finding at a time what to do", asyn
   const story = {
     ...{ scope: "all", narrowed: false, headline: "8 ns per step", limits: "", whole_ns: 8, per_step: true },
     ...{ parts, saved: "8 ns", remains: "0 ns", advice, clean: [], unknown: [], trust: "", asides: [] },
-    ...{ kinds: [], nothing: "", look_at: "" },
+    ...{ kinds: [], nothing: "", hint: "", look_at: "" },
   };
   const { el } = await show(4, { story });
   const told = () => el.querySelector(".hta-job-advice")?.textContent ?? "";

@@ -179,7 +179,16 @@ test("a report begins with the story", async () => {
         content: {
           ...{ scope: "1 rank", narrowed: false, headline: "Nothing <b>stands</b> out", limits: "" },
           ...{ whole_ns: 0, per_step: false, parts: [], saved: "", remains: "", advice: [] },
-          ...{ trust: "", clean: [], unknown: [], asides: [], kinds: [], nothing: "", look_at: "operators" },
+          ...{
+            trust: "",
+            clean: [],
+            unknown: [],
+            asides: [],
+            kinds: [],
+            nothing: "",
+            hint: "",
+            look_at: "operators",
+          },
         },
         shown: -1,
       }),

@@ -62,6 +62,7 @@ const CONTENT = {
   asides: [],
   kinds: [],
   nothing: "Nothing to save stands out",
+  hint: "Look at the kernels.",
   look_at: "kernel_breakdown",
 };
 const STORY = { _view: "story", content: CONTENT, shown: -1 };
@@ -252,7 +253,8 @@ it("offers What if where a replay makes the change, and not in a report", async 
 
 it("says what was checked where nothing is found", async () => {
   const { el } = await inExplorer({ content: { ...CONTENT, advice: [], parts: [] } });
-  expect(el.querySelector(".hta-advice")?.textContent).toContain("Nothing to save stands out");
+  const advice = el.querySelector(".hta-advice")?.textContent;
+  expect(advice).toContain("Nothing to save stands outLook at the kernels.2 causes were checked");
   expect(el.querySelector(".hta-whole")).toBeNull();
 });
 

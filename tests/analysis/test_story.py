@@ -26,7 +26,7 @@ from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.snapshot import story_picture
 from tests.analysis.jobs import UNLIKE_JOBS, opened
-from tests.support import EVERY_CASE, shared_input, shared_trace
+from tests.support import EVERY_CASE, shared_input
 from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
 SEVERAL_SAVE = (
@@ -325,7 +325,12 @@ def test_where_nothing_can_be_judged_it_says_why_and_what_to_look_at(name, shown
 def test_operators_of_the_host_are_told_where_the_device_is_not_recorded():
     told = story(opened("recordings/cuda_guide_4080"))
     assert told.headline == "5.60 s in all; operators on the CPU take 96.6 % of it, mostly aten::uniform_"
-    assert (told.nothing, told.look_at, told.advice) == ("Nothing to save stands out", "operators", [])
+    assert (told.nothing, told.look_at, told.advice) == (
+        "Operators themselves take the time",
+        "operators",
+        [],
+    )
+    assert told.hint.startswith("Draw random numbers once")
     assert sum(part.ns for part in told.parts) == told.whole_ns > 5_000_000_000
     assert told.unknown[0].name == "No device events"
 
@@ -402,12 +407,25 @@ def test_what_the_headline_withholds_the_bar_does_not_show() -> None:
     assert "no complete step" in said.scope
 
 
-def test_who_recorded_the_device_is_not_advised_to_record_it() -> None:
-    said = story(Trace.open(shared_trace("hta/cupti_profiler"), cache=False))
-    assert [check.name for check in said.unknown if "device events" in check.name] == [
-        "94 launches recorded, but no device events"
-    ]
-    assert not any("ProfilerActivity" in check.remedy for check in said.unknown)
+@pytest.mark.parametrize(
+    ("name", "lacks", "remedy"),
+    [
+        (
+            "hta/cupti_profiler",
+            "94 launches recorded, with counters in place of device events",
+            "Record without",
+        ),
+        (
+            "recordings/trace0_2080ti",
+            "3 launches recorded, but no device events",
+            "Record again: the device was",
+        ),
+    ],
+)
+def test_who_recorded_the_device_is_not_advised_to_record_it(name: str, lacks: str, remedy: str) -> None:
+    (check,) = (each for each in story(opened(name)).unknown if "device events" in each.name)
+    assert check.name == lacks and check.remedy.startswith(remedy)
+    assert "ProfilerActivity" not in check.remedy
 
 
 def test_replays_of_a_graph_do_not_run_at_once() -> None:

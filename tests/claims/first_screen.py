@@ -207,7 +207,7 @@ def _nothing(screen: Screen, said: re.Match[str]) -> str:
     return _far_from(screen, said[2], work)
 
 
-@form(_TIMED, rf"(?:nothing to save stands out: )?operators on the CPU take ({SHARE})(?: of it)?(?:, (.+))?")
+@form(_TIMED, rf"operators on the CPU take ({SHARE})(?: of it)?(?:, (.+))?")
 def _work(screen: Screen, said: re.Match[str]) -> str:
     rows = [row for row in screen.rows if row["role"] == "work" and row["headline"] == (said[2] or "")]
     return unclaimed(f"{said[1]} {said[2]}", rows) if rows else "no work is called that"

@@ -113,7 +113,9 @@ class Headline:
             return f"{work.partition(',')[0]}; {said}" if work else said
         lost = [part for part in self.parts if part.form == "unknown" and is_large(part, whole)]
         if work:
-            return work if lost or len(unknown(frame)) else f"nothing to save stands out: {work}"
+            # what operators of the host could save is not simulated
+            known = self._on_devices and not lost and not len(unknown(frame))
+            return f"nothing to save stands out: {work}" if known else work
         if lost:
             most, time = self.advice[lost[0].finding], duration(lost[0].ns)
             if passes(most.topic):  # what is no part of a steady step is nothing to save
@@ -240,13 +242,18 @@ def _does(whole: Whole) -> str:
     return _DOES[main].format(device=whole.device, pct=share)
 
 
-def _works(frame: pd.DataFrame, whole: Whole) -> str:
-    """The work that takes nearly all of the time, and what it mostly is; "" if none does."""
+def work_of(frame: pd.DataFrame) -> pd.Series | None:
+    """The row about the work that takes nearly all of the time, if any does."""
     verdict = frame[(frame["section"] == VERDICT) & ~leading(frame) & ~beside(frame)]
     verdict = verdict[verdict["share_pct"] >= COMPUTE_BOUND_PCT]
-    if verdict.empty:
+    return None if verdict.empty else verdict.iloc[0]
+
+
+def _works(frame: pd.DataFrame, whole: Whole) -> str:
+    """The work that takes nearly all of the time, and what it mostly is; "" if none does."""
+    row = work_of(frame)
+    if row is None:
         return ""
-    row = verdict.iloc[0]
     said = _DOES["compute"].format(device=whole.device, pct=percent(row["share_pct"]))
     if "host" in whole.split:
         said = f"{BY_TOPIC[row['topic']].cause} take {percent(row['share_pct'])} of it"

@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings.headline import (
     is_known,
     lack,
     without_time,
+    work_of,
 )
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
@@ -69,7 +70,8 @@ class Story:
         clean: what was looked for and not found. unknown: what could not be judged. asides: what costs
             nothing.
         kinds: the analyses that show the findings, the first first.
-        nothing, look_at: where nothing is found, why, and the analysis that shows what there is.
+        nothing, hint, look_at: where nothing is found, why, what to try with the work itself, and the
+            analysis that shows it.
     """
 
     scope: str
@@ -88,6 +90,7 @@ class Story:
     asides: list[str]
     kinds: list[str]
     nothing: str
+    hint: str
     look_at: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,6 +145,7 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
         nothing=_nothing(frame, whole),
+        hint="" if (work := work_of(frame)) is None else str(work["suggestion"]),
         look_at="kernel_breakdown" if _on_devices(inputs, whole) else "operators",
     )
 
@@ -239,6 +243,8 @@ def _nothing(frame: pd.DataFrame, whole: Whole | None) -> str:
         return "Nothing could be judged"
     if idle_unknown(frame, whole):
         return f"Why the {whole.device} is idle is unknown"
+    if "host" in whole.split and work_of(frame) is not None:
+        return "Operators themselves take the time"
     return "Nothing to save stands out"
 
 

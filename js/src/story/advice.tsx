@@ -37,6 +37,7 @@ function Nothing({ story, open }: AdviceProps) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys */}
       <section class="hta-advice-text" tabIndex={0} aria-label={story.nothing}>
         <h3>{story.nothing}</h3>
+        {story.hint && <p>{story.hint}</p>}
         {checked > 0 && <p>{checked} causes were checked, and none takes 3 % of the time.</p>}
         {story.unknown.map(({ name, remedy }) => (
           <p key={name}>

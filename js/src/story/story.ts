@@ -71,6 +71,8 @@ export interface Story {
   kinds: string[];
   /** where nothing is found: why, and the panel to open */
   nothing: string;
+  /** what to try with the work itself */
+  hint: string;
   look_at: string;
 }
 

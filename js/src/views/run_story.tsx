@@ -234,6 +234,7 @@ function asStory({ changes, longest_ns }: RunStory): Story {
     asides: [],
     kinds: [],
     nothing: "",
+    hint: "",
     look_at: "",
   };
 }
