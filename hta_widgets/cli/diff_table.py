@@ -34,6 +34,8 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
 
     base, *others = (run.name for run in found.runs)
     yield heading(printable(f"{', '.join(others)} compared with {base}"), output)
+    if not isinstance(found.waterfall, MissingDataError):
+        yield from wrapped(COMPARISONS["step_waterfall"].sentence(found.waterfall))
     for text in found.doubts.loc[found.doubts["severity"] == "doubt", "reason"].unique():
         yield from wrapped(f"Doubt: {text}.")
     yield from ("", f"{heading('Step time', output)}  (per step and rank; low and high: 95 % interval)")

@@ -227,7 +227,7 @@ def signed_times(text):
 def test_what_a_sentence_names_adds_up_to_the_whole(changes):
     text = waterfall_of.sentence(frame_of(changes))
     if not sum(changes):
-        assert text == "No step time differs from A by more than the steps do among themselves."
+        assert text.startswith("No step time differs from A by more than the steps do among themselves")
         return
     whole, *named = signed_times(text)
     assert whole == sum(changes) == pytest.approx(sum(named))
@@ -235,6 +235,14 @@ def test_what_a_sentence_names_adds_up_to_the_whole(changes):
     exceeding = [ms for ms in named if ms * whole > 0]
     if sum(map(abs, exceeding)) > abs(whole):
         assert any(ms * whole < 0 for ms in named)
+
+
+def test_a_part_that_changed_for_certain_is_told_where_the_steps_did_not():
+    frame = frame_of([5, *[0] * (len(PARTS) - 1)], "within noise")
+    same = "No step time differs from A by more than the steps do among themselves"
+    assert waterfall_of.sentence(frame) == f"{same}."
+    frame.loc[(frame["run"] == "B") & (frame["part"] == PARTS[0]), "verdict"] = "significant"
+    assert waterfall_of.sentence(frame) == f"{same}; but a step of B has 5.00 ms more compute."
 
 
 def test_a_sentence_names_what_shrank_and_what_grew():
