@@ -107,6 +107,9 @@ def _of_headline(screen: Screen) -> Iterator[str]:
         yield f"no finding says that: {apart[1]!r}"
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
     if timed is None and not apart:
+        if of_server := re.fullmatch(rf"(.+); ({SHARE}) of the time is due to (.+)", text):
+            text = of_server[1]
+            yield from _costs_server(screen, of_server[2], of_server[3])
         if not any(row["headline"].startswith(text) for row in screen.rows):  # which have claims of their own
             yield from _read(_UNTIMED, screen, text)
         return
@@ -115,6 +118,18 @@ def _of_headline(screen: Screen) -> Iterator[str]:
     said = apart[3] if apart else timed[2] if timed else ""
     for clause in re.split(r"; (?=[\d.,]+ \S+ is reachable)", said):
         yield from _read(_TIMED, screen, clause)
+
+
+def _costs_server(screen: Screen, share: str, cause: str) -> Iterator[str]:
+    """That a finding is called so and costs as much, and that none costs more."""
+    topics = [each.topic for each in screen.story.advice if each.cause_words == cause]
+    rows = [row for row in screen.rows if row["topic"] in topics and row["part_of"] == ""]
+    if not rows:
+        yield f"no finding is called {cause}"
+    elif unclaimed(share, rows):
+        yield f"{cause} costs {rows[0]['share_pct']} %, not {share}"
+    if other := _not_its_ranks(screen, cause):
+        yield other
 
 
 def _of_bar(screen: Screen) -> Iterator[str]:

@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
 from hta_widgets.analysis.findings.sections import OPEN, RECORDING, VERDICT
-from hta_widgets.analysis.findings.story_advice import Advice, claimed
+from hta_widgets.analysis.findings.story_advice import Advice, claimed, stated
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import decapitalised, duration, in_words, percent
 from hta_widgets.trace.scope import Scope
@@ -51,10 +51,9 @@ class Headline:
 
     @property
     def text(self) -> str:
-        """Of a server its time per token, of other jobs what there is to save."""
-        rate = self.frame.loc[leading(self.frame), "headline"]
-        if len(rate) and self._on_devices:
-            return str(rate.iloc[0])
+        """Of a server its time per token and its largest loss, of other jobs what there is to save."""
+        if leading(self.frame).any() and self._on_devices:
+            return self._of_server()
         if not self.first:
             return f"{self._time}; {self._of_whole}"
         late = self.frame.loc[_apart_ranks(self.frame), "headline"].eq(self.first).any()
@@ -91,6 +90,29 @@ class Headline:
             yield f"{self._time}; {self._of_whole}."
         elif not self.advice:  # the work is in the headline
             yield "Nothing to save stands out."
+
+    def _of_server(self) -> str:
+        """Its time per token, and the finding that costs most, unless most of that is named already.
+
+        Steps of a server are of several kinds: a share of all time is no matter of which one.
+        """
+        frame, advice = self.frame, self.advice
+        rate = frame[leading(frame)].iloc[0]
+        said = str(rate["headline"])
+        found = {
+            advice[part.finding].topic: advice[part.finding].cause_words
+            for part in self.parts
+            if part.form in (*SAVINGS, "unknown") and advice[part.finding].cause_words not in _NAMELESS
+        }
+        rows = frame[(frame["part_of"] == "") & frame["topic"].isin(found)]
+        if rows.empty:
+            return said
+        most = rows.sort_values("share_pct", ascending=False, kind="stable").iloc[0]
+        of_loss = frame[frame[["topic", "part_of"]].eq(most["topic"]).any(axis=1)]
+        of_loss = of_loss[2 * of_loss["share_pct"] >= most["share_pct"]]
+        if most["share_pct"] < WARNING_PCT or any(stated(rate, row) for _, row in of_loss.iterrows()):
+            return said
+        return f"{said}; {percent(most['share_pct'])} of the time is due to {found[most['topic']]}"
 
     @property
     def _on_devices(self) -> bool:

@@ -93,7 +93,8 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     slow, most, delays = _few_ranks(inputs.late), _main_cause(inputs.late), late_rounds(inputs)
     suggestion = BALANCE
-    why = None if most is None else more_work(inputs, (most,))
+    late_ones = tuple(slow) if most is None else (most,)
+    why = more_work(inputs, late_ones) if late_ones else None
     if why:
         suggestion = why.advice
     elif slow:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.parallelism.expert_work import expert_rows
 from hta_widgets.analysis.serving.table import is_server
+from hta_widgets.trace.classify import EventClass
 
 Answer = TypeVar("Answer")
 
@@ -23,6 +25,20 @@ def of_ranks(inputs: Inputs, ask: Callable[[Inputs, int], Answer]) -> dict[int, 
     """What is found of the ranks that name steps of a server, and whose device work is recorded."""
     ranks = [rank for rank in inputs.trace.ranks_of(inputs.scope) if inputs.of(rank, _names_steps)]
     return {rank: inputs.of(rank, ask) for rank in ranks if inputs.judged_ns.get(rank)}
+
+
+def without_steps(inputs: Inputs) -> tuple[int, ...]:
+    """The ranks that name no step beside others that do, though they exchange tokens of experts with them."""
+    ranks = inputs.trace.ranks_of(inputs.scope)
+    served = [rank for rank in ranks if inputs.of(rank, _names_steps)]
+    return tuple(rank for rank in ranks if served and rank not in served and inputs.of(rank, exchanges))
+
+
+def exchanges(inputs: Inputs, rank: int) -> bool:
+    """Whether a rank computes experts, and communicates."""
+    rank_trace = inputs.trace.rank(rank)
+    communicates = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
+    return bool(communicates.any() and expert_rows(rank_trace).any())
 
 
 def steps_in_words(phase: str) -> str:

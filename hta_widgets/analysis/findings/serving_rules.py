@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -37,8 +37,6 @@ _ENCODE_LESS = (
     "Images, video or audio are encoded in these steps, too, which pieces of prompts do not divide: allow "
     "fewer of them at once, or encode on other devices. Besides: "
 )
-# Less of the time between steps is not worth a word.
-_LEAST_BUBBLE_PCT = 1.0
 # A mean that is closer to the median says no more than that.
 _MORE = 1.1
 
@@ -72,14 +70,14 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         first += say("; the {device} works {works} of it", device=device, works=works)
     idle = of_ranks(inputs, waiting)
     share, cost = lost_on_ranks(inputs, idle)
-    if row.follows and share >= _LEAST_BUBBLE_PCT:
+    if row.follows and severity_of(share):
         # as in the finding about it, of all steps: one loss has one figure
         bubble, where = inputs.per_step("between_steps", cost, sorted(idle)), where_of(inputs, sorted(idle))
         first += say("; {bubble} {where}{place}", bubble=bubble, where=where, place=named(inputs, rank))
     text = first
     if row.tokens_per_s is not None:
         rate = Claim("serving_tokens", round(row.tokens_per_s), "count", ranks=(rank,), about=about)
-        text += say(". {rate} tokens per second in all", rate=rate)
+        text += say(". {rate} tokens per second in all{requests}", rate=rate, requests=_whose(found, rank))
     return Finding(
         0,
         100.0 if row.works_pct is None else row.works_pct,
@@ -90,6 +88,13 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         severity="verdict",
         headline=str(first),
     )
+
+
+def _whose(found: dict[int, _Rate], rank: int) -> Text:
+    """` for requests of rank 0`: data-parallel ranks have requests of their own."""
+    if len(found) == 1:
+        return NOTHING_SAID
+    return say(" for requests of {rank}", rank=Claim("rank_of_rate", (rank,), "ranks"))
 
 
 def decode_behind_prefill(inputs: Inputs) -> Finding | None:

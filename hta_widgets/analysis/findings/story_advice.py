@@ -240,6 +240,17 @@ def claimed(row: pd.Series, measure: str) -> str:
     return next((str(claim["shown"]) for claim in claims if claim["measure"] == measure), "")
 
 
+def stated(row: pd.Series, other: pd.Series) -> bool:
+    """Whether the headline of a row of `overview` has a time that another row claims."""
+    times = {
+        (claim["measure"], str(claim["shown"]))
+        for claim in json.loads(other["claims"] or "[]")
+        if str(claim["unit"]).startswith("ns")
+    }
+    own = {(claim["measure"], str(claim["shown"])) for claim in json.loads(row["claims"] or "[]")}
+    return any(shown in row["headline"] for _, shown in times & own)
+
+
 def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
     """What the late rank does meanwhile, where a part of the finding names most of it; else None."""
     rule = BY_TOPIC.get(row["topic"])

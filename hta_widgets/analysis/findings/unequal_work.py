@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.serving_advice import option
-from hta_widgets.analysis.findings.serving_ranks import of_ranks
+from hta_widgets.analysis.findings.serving_ranks import exchanges, of_ranks, without_steps
 from hta_widgets.analysis.findings.workloads import Comparison
 from hta_widgets.analysis.parallelism.expert_work import expert_rows
 from hta_widgets.analysis.parallelism.experts import expert_balance
@@ -37,6 +37,10 @@ BALANCE: Final = (
 )
 
 
+def _in_words(ranks: tuple[int, ...]) -> str:
+    return ranks_in_words(list(ranks))
+
+
 class MoreWork(NamedTuple):
     """What ranks have more of than the others.
 
@@ -59,27 +63,42 @@ def _of_requests(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
     mine, others = (
         {rank: each for rank, each in found.items() if (rank in ranks) is own} for own in (True, False)
     )
-    if set(mine) != set(ranks) or not others:
+    nameless = without_steps(inputs)
+    if set(mine) != set(ranks) or not (others or nameless):
         return None
-    own, theirs = (sum(each.tokens for each in some.values()) / len(some) for some in (mine, others))
-    if own < MORE * theirs:
-        return None
-    idle = max(others, key=lambda rank: (others[rank].empty, -rank))
+    own = sum(each.tokens for each in mine.values()) / len(mine)
+    theirs, dummies = NOTHING_SAID, NOTHING_SAID
+    if others:
+        mean = sum(each.tokens for each in others.values()) / len(others)
+        if own < MORE * mean:
+            return None
+        theirs = say(
+            ", the others {theirs} on average",
+            theirs=Claim("tokens_per_step", mean, "count", "", tuple(others), {}, f"{mean:.3g}"),
+        )
+        idle = max(others, key=lambda rank: (others[rank].empty, -rank))
+        if others[idle].empty:
+            dummies = say(
+                " {idle} has no requests in {empty} of {steps} steps: it computes only since all ranks "
+                "exchange tokens of experts.",
+                idle=Claim("most_without_requests", (idle,), "ranks", "", tuple(others), {}, f"Rank {idle}"),
+                empty=Claim("steps_without_requests", others[idle].empty, "count", ranks=(idle,)),
+                steps=Claim("steps_of_server", others[idle].steps, "count", ranks=(idle,)),
+            )
+    if nameless:
+        dummies += say(
+            " {who} name{s} no step: likely dummy batches, computed only since all ranks exchange tokens of "
+            "experts.",
+            who=Claim("ranks_without_steps", nameless, "ranks", shown=capitalised(_in_words(nameless))),
+            s="s" * (len(nameless) == 1),
+        )
     text = say(
-        " {who} compute{s} {own} tokens per step, the others {theirs} on average.{dummies}",
-        who=Claim("late_ranks", ranks, "ranks", shown=capitalised(ranks_in_words(list(ranks)))),
+        " {who} compute{s} {own} tokens per step{theirs}.{dummies}",
+        who=Claim("late_ranks", ranks, "ranks", shown=capitalised(_in_words(ranks))),
         s="s" * (len(ranks) == 1),
         own=Claim("tokens_per_step", own, "count", "", tuple(mine), {}, f"{own:.3g}"),
-        theirs=Claim("tokens_per_step", theirs, "count", "", tuple(others), {}, f"{theirs:.3g}"),
-        dummies=say(
-            " {idle} has no requests in {empty} of {steps} steps: it computes only since all ranks exchange "
-            "tokens of experts.",
-            idle=Claim("most_without_requests", (idle,), "ranks", "", tuple(others), {}, f"Rank {idle}"),
-            empty=Claim("steps_without_requests", others[idle].empty, "count", ranks=(idle,)),
-            steps=Claim("steps_of_server", others[idle].steps, "count", ranks=(idle,)),
-        )
-        if others[idle].empty
-        else NOTHING_SAID,
+        theirs=theirs,
+        dummies=dummies,
     )
     return MoreWork(True, text, _DISTRIBUTE.format(option=option(inputs, "requests")))
 
@@ -87,7 +106,7 @@ def _of_requests(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
 def _of_experts(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
     if _get_more_tokens(inputs, ranks):
         return MoreWork(False, NOTHING_SAID, spread_experts(inputs, "Its experts"))
-    if not all(inputs.of(rank, _exchanges) for rank in ranks):
+    if not all(inputs.of(rank, exchanges) for rank in ranks):
         return None
     times = {rank: inputs.of(rank, _times).sum() for rank in inputs.judged_ns}
     table = pd.DataFrame(times, index=["experts", "rest"]).T
@@ -166,7 +185,7 @@ def expert_times(inputs: Inputs) -> pd.DataFrame:
     """ns that kernels of experts take, a row per judged step and a column per rank that exchanges tokens."""
     found = {
         rank: inputs.of(rank, _times)["experts"] for rank in inputs.judged_ns
-        if inputs.of(rank, _exchanges)
+        if inputs.of(rank, exchanges)
     }  # fmt: skip
     return pd.DataFrame(found).dropna()
 
@@ -179,10 +198,3 @@ def _times(inputs: Inputs, rank: int) -> pd.DataFrame:
     mine, time = expert_rows(rank_trace)[rows], rank_trace.dur[rows]
     table = pd.DataFrame({"experts": np.where(mine, time, 0), "rest": np.where(mine, 0, time)})
     return table.groupby(rank_trace.iteration[rows]).sum()
-
-
-def _exchanges(inputs: Inputs, rank: int) -> bool:
-    """Whether a rank computes experts, and communicates."""
-    rank_trace = inputs.trace.rank(rank)
-    communicates = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
-    return bool(communicates.any() and expert_rows(rank_trace).any())

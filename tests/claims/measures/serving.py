@@ -249,6 +249,47 @@ def token_without_drafts(job: Job, stated: Stated) -> str:
     return close(stated, sum(turn.without for turn in found) / len(found), 0.02, 1_000.0)
 
 
+_DRAFTING = re.compile(
+    r"spec_decode/\w+\.py\(\d+\): propose$|: propose_draft_token_ids$|eagle_.*worker.*: draft$"
+    r"|model_runner: draft$"
+)
+
+
+def drafts(rank: PlainRank) -> list[Window]:
+    """Steps of the model that drafts, and from the first to the last work of each call that drafts."""
+    found = [(step.start, step.end) for step in steps(rank) if step.phase == "draft"]
+    calls = [each for each in rank.events if each.category in CALLS and _DRAFTING.search(each.name)]
+    calls += [each for each in rank.events if each.category in MARKS and _DRAFTING.search(each.name)]
+    for call in calls:
+        launched = [
+            each for each in rank.work
+            if (one := rank.launch(each)) and call.start <= one.start and one.end <= call.end
+        ]  # fmt: skip
+        if launched:
+            found.append((min(each.start for each in launched), max(each.end for each in launched)))
+    return union(found)
+
+
+@time_of("drafting_named", rel=0.02)
+def drafting_named(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The device drafts."""
+    return rank.within(drafts(rank))
+
+
+@check("tokens_that_pay")
+def tokens_that_pay(job: Job, stated: Stated) -> str:
+    """A turn by what is left of it without drafting."""
+    rank = the_rank(job, stated)
+    every = [step for step in steps(rank) if step.phase != "draft"]
+    windows = union(
+        (one.start, after.start)
+        for one, after in pairwise(every)
+        if is_drafted(one) and one not in resting(rank)
+    )
+    inside = sum(length(overlap(drafts(rank), window)) for window in windows)
+    return close(stated, length(windows) / (length(windows) - inside), 0.01)
+
+
 def computing(rank: PlainRank) -> list[Window]:
     """When kernels run that are no communication, in the judged time."""
     word = re.compile("nccl|all_?reduce|sendrecv", re.IGNORECASE)
@@ -449,6 +490,22 @@ def serving_tokens(job: Job, stated: Stated) -> str:
     made = [(new.get(step, 0) if is_drafted(step) else step.tokens, time) for step, time in found]
     made = [(tokens, time) for tokens, time in made if tokens]
     return close(stated, 1e9 * sum(tokens for tokens, _ in made) / sum(time for _, time in made), 0.01)
+
+
+@check("rank_of_rate")
+def rank_of_rate(job: Job, stated: Stated) -> str:
+    """It names steps, and is not the only one that does."""
+    serving = [rank.number for rank in job.ranks.values() if steps(rank)]
+    known = set(stated.value) <= set(serving) and len(serving) > 1
+    return "" if known else f"ranks {serving} name steps"
+
+
+@check("ranks_without_steps")
+def ranks_without_steps(job: Job, stated: Stated) -> str:
+    """These work and name no step; others do."""
+    silent = [rank.number for rank in job.ranks.values() if rank.work and not steps(rank)]
+    known = set(stated.value) <= set(silent) and len(silent) < len(job.ranks)
+    return "" if known else f"ranks {silent} name no step"
 
 
 @check("serving_works")

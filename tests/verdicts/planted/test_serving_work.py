@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hta_widgets import Trace
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings.story import story
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import Batch, Server
 from tests.claims.checking import faults_of
@@ -72,6 +74,68 @@ def test_drafts_that_are_hardly_accepted(tmp_path: Path) -> None:
 )
 def test_drafts_that_pay_or_may(tmp_path: Path, server) -> None:
     assert "unaccepted_drafts" not in rows_of(server().open(tmp_path))
+
+
+PROPOSE = "/srv/vllm/v1/spec_decode/eagle.py(205): propose"
+
+
+def drafting_in(call: str, ns: int = 3 * MS, accepted: int = 0) -> Server:
+    """Steps verify 3 drafts of 16 requests in 4 ms, and then draft in this call."""
+    server, kv = Server(engine="vllm", schedule_ns=0, read_ns=0), 40_000
+    program = server.program
+    for _ in range(10):
+        with program.inside("user_annotation", Batch(decodes=16, drafts=3, kv=kv).vllm):
+            program.launch(4 * MS, "gemm")
+            program._calls += 1
+            with program.inside("python_function", call, **{"Python id": program._calls}):
+                program.launch(ns, "gemm_draft")
+            program.synchronise()
+        kv += accepted
+    return server
+
+
+def test_drafts_of_which_nothing_shows_how_many_are_accepted(tmp_path: Path) -> None:
+    trace = drafting_in(PROPOSE).open(tmp_path)
+    row = rows_of(trace)["drafting"]
+    assert row["share_pct"] == pytest.approx(100 * 3 / 7, rel=0.01)
+    assert "if a request gets more than 1.75 tokens per turn" in row["text"]
+    assert "(vLLM: num_speculative_tokens of --speculative-config)" in row["suggestion"]
+    assert story(trace).headline.endswith("; 42.8 % of the time is due to drafting")
+
+
+def test_a_model_that_drafts_in_steps_of_its_own(tmp_path: Path) -> None:
+    server = Server(schedule_ns=0, read_ns=0)
+    for _ in range(8):
+        for _ in range(2):
+            server.serve(Batch(decodes=16, word="DECODE"), token_ns=0, base_ns=MS, kernels=2)
+        server.serve(Batch(decodes=16, drafts=3, word="TARGET_VERIFY"), token_ns=0)
+    row = rows_of(server.open(tmp_path))["drafting"]
+    assert row["share_pct"] == pytest.approx(100 * 2 / 6, rel=0.02)
+    assert "more than 1.5 tokens per turn" in row["text"]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        lambda: drafting_in("/srv/vllm/v1/worker/gpu_model_runner.py(88): sample"),  # none that is known
+        lambda: drafting_in(PROPOSE, accepted=40),  # which the lengths of sequences show
+        lambda: drafting_in(PROPOSE, ns=MS // 10),
+    ],
+)
+def test_drafts_of_which_more_is_known_or_that_take_little(tmp_path: Path, server) -> None:
+    assert "drafting" not in rows_of(server().open(tmp_path))
+
+
+def test_a_headline_has_the_largest_loss_of_a_server(tmp_path: Path) -> None:
+    """Unless it has it already, or that is little."""
+    lora = "_lora_shrink_kernel"
+    said = story(with_tail(lora).open(tmp_path)).headline
+    assert re.search(r"of it; 19\.\d % of the time is due to LoRA adapters$", said)
+    assert "due to" not in story(with_tail(lora, MS // 4).open(tmp_path)).headline
+    waiting = Server()
+    for _ in range(12):
+        waiting.serve(DECODE)
+    assert story(waiting.open(tmp_path)).headline.endswith("between steps in schedule")
 
 
 def pipeline(folder: Path, turns: tuple[int, ...], both: bool = False) -> Trace:

@@ -99,6 +99,30 @@ def test_dummy_batches_that_nothing_names_lie_outside_of_steps(tmp_path: Path) -
     assert row["suggestion"].startswith("A server names no step while it has no requests")
 
 
+@pytest.mark.parametrize("others", [(), ((8, 50 * US, 100 * US),)])
+def test_a_rank_that_never_names_a_step(tmp_path: Path, others) -> None:
+    """Without Python stacks nothing says that all its batches are dummies."""
+    busy, dummy = (32, 100 * US, 100 * US), (0, 40 * US, 100 * US)
+    ranks(tmp_path, (busy, *others, dummy))
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text().replace(DUMMY, "engine.py(3): run"))
+    row = rows_of(Trace.open(tmp_path, cache=False))["straggler"]
+    assert f"Rank {1 + len(others)} names no step: likely dummy batches" in row["text"]
+    assert ("the others 8 on average" in row["text"]) is bool(others)
+    assert row["suggestion"].startswith("Spread requests evenly over the ranks")
+
+
+def test_a_rank_of_another_program_has_no_dummy_batches(tmp_path: Path) -> None:
+    """It exchanges no tokens of experts."""
+    busy, other = (32, 100 * US, 100 * US), (0, 40 * US, 100 * US)
+    names = ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
+    ranks(tmp_path, (busy, other), by=names)
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text().replace(DUMMY, "engine.py(3): run"))
+    rows = rows_of(Trace.open(tmp_path, cache=False))
+    assert not any("names no step" in row["text"] for row in rows.values())
+
+
 def test_ranks_with_batches_of_other_sizes(tmp_path: Path) -> None:
     row = rows_of(ranks(tmp_path, ((64, 140 * US, 100 * US), (16, 60 * US, 100 * US))))["straggler"]
     assert "Rank 0 computes 64 tokens per step, the others 16 on average." in row["text"]
