@@ -241,11 +241,13 @@ def claimed(row: pd.Series, measure: str) -> str:
 
 
 def stated(row: pd.Series, other: pd.Series) -> bool:
-    """Whether the headline of a row of `overview` has a time that another row claims."""
+    """Whether the headline of a row of `overview` has the time that another row says is lost."""
+    claims = json.loads(other["claims"] or "[]")
+    lost = {claim["measure"] for claim in claims if claim["unit"] == "%"}
     times = {
         (claim["measure"], str(claim["shown"]))
-        for claim in json.loads(other["claims"] or "[]")
-        if str(claim["unit"]).startswith("ns")
+        for claim in claims
+        if str(claim["unit"]).startswith("ns") and claim["measure"] in lost
     }
     own = {(claim["measure"], str(claim["shown"])) for claim in json.loads(row["claims"] or "[]")}
     return any(shown in row["headline"] for _, shown in times & own)

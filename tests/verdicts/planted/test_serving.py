@@ -15,6 +15,7 @@ from hta_widgets import Trace, examples
 from hta_widgets.analysis import overview, serving_phases, serving_steps, step_times
 from hta_widgets.analysis.device_time.step_times import ANALYSIS
 from hta_widgets.analysis.device_time.step_times import sentence as step_times_sentence
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.analysis.serving.roles import roles_of
 from hta_widgets.charts.trend_points import trend_points
 from hta_widgets.formatting import duration, percent
@@ -534,3 +535,15 @@ def test_a_recorded_server_that_waits_between_steps() -> None:
     assert "gpu_model_runner.py(3380): execute_model" in rows["bubble_between_steps"]["text"]
     assert first_lines(trace, said_of(trace)).startswith("15.0 ms per token")
     assert rows["device_wait"]["part_of"] == "bubble_between_steps"
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("h100_decode", "78.8 % of the time is due to decoding without graphs"),  # named in small part before
+        ("h100_decode_cuda_graphs", "25.8 % of the time is due to decoding that waits behind prompts"),
+        ("continuous_batching", "142 µs between steps in get_next_batch_to_run"),  # which is most of the loss
+    ],
+)
+def test_a_headline_ends_with_the_largest_loss(name: str, loss: str) -> None:
+    assert story(Trace.open(examples.path(name))).headline.endswith(f"; {loss}")
