@@ -105,6 +105,16 @@ def operator_of(rank: PlainRank, kernel: Record) -> Record | None:
     return next((each for each in around if each.category == "cpu_op"), None)
 
 
+Launch = tuple[str, str, str, str]
+"""Name, grid, block, and shapes of the inputs of the operator: launches that are equal."""
+
+
+def launch_as(rank: PlainRank, kernel: Record) -> Launch:
+    operator = operator_of(rank, kernel)
+    inputs = str(operator.args.get("Input Dims", "")) if operator else ""
+    return kernel.name, str(kernel.args.get("grid", "")), str(kernel.args.get("block", "")), inputs
+
+
 def shapes(operator: Record) -> list[tuple[tuple[int, ...], int]]:
     """Shape, and bytes of an element, of each input that is a tensor."""
     dims, types = operator.args.get("Input Dims", []), operator.args.get("Input type", [])

@@ -99,7 +99,7 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
     rising_pct = 100.0 * float(time[same][rising].sum()) / int(time[same].sum())
-    name = known[int(np.flatnonzero(same)[int(time[same].sum(axis=1).argmax())])][0]
+    name = known[int(np.flatnonzero(same)[int(time[same].sum(axis=1).argmax())])].name
     return _Drift(
         rank,
         slope,

@@ -19,6 +19,7 @@ from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.unusual_steps import WORK, begin_of_work, spent_in_steps
 from hta_widgets.analysis.kernels.residency import product_of
 from hta_widgets.analysis.memory.growth import growth
+from hta_widgets.analysis.operators.inputs import elements
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.formatting import counted
 
@@ -26,6 +27,9 @@ _MOST: Final = 0.5
 """So much of what steps get longer must be work."""
 _EXPLAINED: Final = 0.25
 """Work must grow by so much of what its time grows: what is added may be larger than the rest."""
+
+_ELEMENT: Final = "input element"
+"""Counted for each kernel of its operator: what is larger may run in as many blocks."""
 
 
 class _Grown(NamedTuple):
@@ -77,7 +81,8 @@ def growing_steps(inputs: Inputs) -> Finding | None:
 
 def _work(measure: str, count: int, grown: _Grown, ranks: tuple[int, ...]) -> Claim:
     about = {"steps": list(grown.steps), "unit": grown.unit}
-    return Claim(measure, count, "count", "", ranks, about, counted(count, grown.unit))
+    shown = f"{'kernels on ' * (grown.unit == _ELEMENT)}{counted(count, grown.unit)}"
+    return Claim(measure, count, "count", "", ranks, about, shown)
 
 
 def without_growth(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -158,10 +163,14 @@ def _amounts(inputs: Inputs, rank: int, windows: Int64, unit: str) -> dict[str, 
         return found
     rank_trace = inputs.trace.rank(rank)
     rows, known, number = configured(rank_trace)
-    blocks = np.array([product_of(grid) for _, grid, _ in known] or [0], np.int64)
     order = np.argsort(rank_trace.start[rows], kind="stable")
-    before = np.concatenate([[0], np.cumsum(blocks[number[order]])])
-    found["thread block"] = np.diff(before[rank_trace.start[rows][order].searchsorted(windows)], axis=1)[:, 0]
+    at = rank_trace.start[rows][order].searchsorted(windows)
+    for each, sizes in (
+        ("thread block", [product_of(launch.grid) for launch in known]),
+        (_ELEMENT, [elements(launch.inputs) for launch in known]),
+    ):
+        before = np.concatenate([[0], np.cumsum(np.array(sizes or [0], np.int64)[number[order]])])
+        found[each] = np.diff(before[at], axis=1)[:, 0]
     return found
 
 

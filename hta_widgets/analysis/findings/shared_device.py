@@ -126,8 +126,7 @@ def _unequal(rank_trace: RankTrace) -> Text:
     if most is None:
         return NOTHING_SAID
     _, code, low, high = most
-    name, grid, block = known[code]
-    ranks, about = (rank_trace.rank,), {"name": name, "grid": grid, "block": block}
+    name, ranks, about = known[code].name, (rank_trace.rank,), known[code]._asdict()
     return say(
         " Equal launches of {name} take {low} to {high}.",
         name=Claim("unequal_launches", name, "name", ranks=ranks, shown=short_kernel_name(name)),

@@ -29,8 +29,8 @@ MOST_STEPS = 0.75
 class Comparison:
     """The work of one rank beside that of the others.
 
-    Work is equal if a kernel of the same name and launch configuration runs equally often in each step; such
-    kernels are compared with the median of the ranks on which that is so.
+    Work is equal if a kernel of the same name, launch configuration and inputs runs equally often in each
+    step; such kernels are compared with the median of the ranks on which that is so.
     """
 
     rank: int  # which
@@ -110,14 +110,14 @@ class Workloads:
         name, ratio, slower_pct, few = "", 1.0, 0.0, False
         if excess.any():
             worst = int(np.argmax(excess))
-            name, ratio = self._known[worst][0], float(mean[at][worst] / usual[worst])
+            name, ratio = self._known[worst].name, float(mean[at][worst] / usual[worst])
             slower_pct, few = _few(excess > 0, mean[at], usual, launches)
         per_step = np.nansum(mean * count, axis=1) * steps
         typical = float(np.median(per_step[others]))
         unequal = np.isnan(usual)
         own = float(np.nansum((mean[at] * launches)[unequal]))
         theirs = np.nansum((mean[others] * count[others])[:, unequal], axis=1) * steps
-        size = [product_of(self._known[each][1]) for each in np.flatnonzero(unequal).tolist()]
+        size = [product_of(self._known[each].grid) for each in np.flatnonzero(unequal).tolist()]
         blocks = np.nansum(count[:, unequal] * np.array(size), axis=1)
         launched = np.nansum(count, axis=1)
         return Comparison(

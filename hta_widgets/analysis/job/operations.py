@@ -10,11 +10,12 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.operators.calls import launched_inputs
 from hta_widgets.arrays import Int64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.ordering import distinct
+from hta_widgets.trace.ordering import distinct, first_of_each, numbered
 from hta_widgets.trace.rank_trace import RankTrace
 
 Column = npt.NDArray[np.generic]
@@ -50,7 +51,7 @@ def operations(
         and step), name (str), kind (str: compute, copy, collective, send or recv), start_ns, end_ns, dur_ns
         (int64 ns, of the rank's clock), called_ns (int64 ns, when the launching call began; NOT_CALLED where
         unknown), ended_before_ns (int64 ns, when the earlier steps of the rank had ended on its device;
-        NOT_CALLED in the first), shape (int64, code of launch grid and block, -1 where not recorded), and
+        NOT_CALLED in the first), shape (int64, code of launch grid, block and inputs, -1 without any), and
         what `collectives` reads of communication: collective, process_group, group_ranks, group_size, sender,
         receiver, seq, comms_id, in_elements, bytes (NA for other work).
 
@@ -105,7 +106,7 @@ class _DeviceWork(NamedTuple):
     Attributes:
         columns: of `operations`, those that follow from this rank; kinds as places in `_KINDS`.
         name, shape: place of each in `names` and `shapes`, -1 for no shape.
-        names, shapes: texts, those of launch grid and block as one.
+        names, shapes: texts, those of launch grid, block and inputs as one.
     """
 
     columns: dict[str, Column]
@@ -172,13 +173,18 @@ def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
 
 
 def _shapes(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, list[str]]:
-    """The place of each row's launch grid and block in the texts of all, -1 where the file has none."""
-    grid, block = (rank_trace.argument_codes(column)[rows].astype(np.int64) for column in ("grid", "block"))
-    grids, blocks = (rank_trace.table.dictionary(column) for column in ("grid", "block"))
-    known = (grid >= 0) & (block >= 0)
-    places = np.full(len(rows), -1)
-    places[known], pairs = pd.factorize((grid * len(blocks) + block)[known])
-    return places, [grids[pair // len(blocks)] + blocks[pair % len(blocks)] for pair in pairs.tolist()]
+    """The place of each row's grid, block and inputs in the texts of all, -1 where the file has none."""
+    columns = ("grid", "block", "input_dims")
+    sides = [rank_trace.argument_codes(column)[rows].astype(np.int64) for column in columns[:2]]
+    codes: list[Int64] = [*sides, launched_inputs(rank_trace, rows)]
+    place = numbered(*codes)
+    first = first_of_each(place)
+    texts = [
+        [[*rank_trace.table.dictionary(column), ""][each] for each in code[first].tolist()]
+        for column, code in zip(columns, codes, strict=True)
+    ]
+    known = np.any(np.stack(codes) >= 0, axis=0)
+    return np.where(known, place, -1), ["".join(each) for each in zip(*texts, strict=True)]
 
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:

@@ -74,6 +74,17 @@ def operator_calls(rank_trace: RankTrace) -> Calls:
     return Calls(rank_trace, chosen & ~again)
 
 
+def launched_inputs(rank_trace: RankTrace, work: Int64) -> Int64:
+    """For rows of device work the code of the input shapes of the operator that launched it, -1 for none."""
+    if not rank_trace.has_argument("input_dims"):
+        return np.full(len(work), -1, np.int64)
+    calls = operator_calls(rank_trace)
+    shapes = np.append(rank_trace.argument_codes("input_dims")[calls.rows], -1)
+    of_row = np.full(rank_trace.n, -1, np.int64)
+    of_row[calls.work] = shapes[calls.owner]
+    return of_row[work]
+
+
 @memoize_per_rank()
 def module_calls(rank_trace: RankTrace) -> tuple[Calls, Int64]:
     """The calls of `nn.Module`s, and the one that each operator (of `operator_calls`) works for.

@@ -161,6 +161,13 @@ def parse_shapes(text: str, types: tuple[str, ...] = ()) -> tuple[Shape | list[S
     return tuple(_shape(_loaded(each), kind) for each, kind in zip(found, types, strict=False))
 
 
+def elements(text: str) -> int:
+    """How many elements the tensors of these shapes have together; 0 where no memory could hold them."""
+    of_inputs = (shapes if isinstance(shapes, list) else [shapes] for shapes in parse_shapes(text))
+    count = sum(math.prod(shape) for shapes in of_inputs for shape in shapes if shape)
+    return count if count < 2**40 else 0
+
+
 @lru_cache(maxsize=20_000)
 def parse_values(text: str) -> tuple[str, ...]:
     """The recorded values as texts."""

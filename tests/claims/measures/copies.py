@@ -11,7 +11,7 @@ from typing import Any
 from tests.claims.job import Job, PlainRank, Record, length, overlap, union
 from tests.claims.measures.activity import copying_alone
 from tests.claims.measures.kernels import stated_by
-from tests.claims.plain_kernels import limits_of
+from tests.claims.plain_kernels import Launch, launch_as, limits_of
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -90,15 +90,12 @@ def usual_bandwidth(job: Job, stated: Stated) -> str:
 # -- kernels from step to step ---------------------------------------------------------------------
 
 
-Launch = tuple[str, str, str]
-
-
 def equal_kernels(rank: PlainRank) -> dict[Launch, list[int]]:
-    """The time in each judged step of kernels that every step runs as often, by name, grid and block."""
+    """The time in each judged step of kernels that every step launches alike, and as often."""
     time: dict[Launch, list[int]] = {}
     count: dict[Launch, list[int]] = {}
     for kernel in rank.kernels:
-        launch = kernel.name, str(kernel.args.get("grid", "")), str(kernel.args.get("block", ""))
+        launch = launch_as(rank, kernel)
         for step, (start, end) in enumerate(rank.windows):
             if start <= kernel.start < end:
                 time.setdefault(launch, [0] * len(rank.windows))[step] += kernel.dur

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.plain_kernels import launch_as
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -498,14 +499,15 @@ def holes(job: Job, stated: Stated) -> str:
 @check("shortest_launch")
 @check("longest_launch")
 def unequal_launches(job: Job, stated: Stated) -> str:
-    """Kernels of the name, of one grid and block, take as short and as long."""
+    """Kernels of the name, launched alike, take as short and as long."""
     rank = the_rank(job, stated)
     if stated.measure == "unequal_launches":
         return "" if rank.named(str(stated.value), rank.kernels) else "there is no such kernel"
     wanted = [
         each
         for each in rank.named(stated.about["name"], rank.kernels)
-        if all(_numbers(each.args.get(key)) == _numbers(stated.about[key]) for key in ("grid", "block"))
+        if [_numbers(text) for text in launch_as(rank, each)[1:]]
+        == [_numbers(stated.about[key]) for key in ("grid", "block", "inputs")]
     ]
     times = [each.dur for each in wanted]
     return close(stated, min(times) if stated.measure == "shortest_launch" else max(times), 0.001)

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
 from statistics import median
 from typing import Any
@@ -18,7 +18,7 @@ from tests.claims.measures.host import STEP, is_operator, main_thread, parts
 from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
 from tests.claims.measures.kernels import stated_by
 from tests.claims.measures.serving import labelled
-from tests.claims.plain_kernels import shapes
+from tests.claims.plain_kernels import dims, operator_of, shapes
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
@@ -555,12 +555,24 @@ def times_in(job: Job, number: int, stated: Stated) -> list[int]:
 
 
 def amount_in(job: Job, stated: Stated, step: int) -> int:
-    """What is counted of the work that begins in a step: kernels, their thread blocks, or operators."""
+    """What is counted of the work that begins in a step: kernels, their blocks or inputs, or operators."""
     rank, unit = the_rank(job, stated), stated.about["unit"]
     start, end = step_times(job, rank.number)[rank.number, step]
     operators = [each for each in main_thread(rank) if is_operator(each)] if unit == "operator" else []
     inside = [each for each in (operators or rank.kernels) if start <= each.start < end]
+    if unit == "input element":
+        found = [operator_of(rank, each) for each in inside]
+        return sum(prod(map(int, shape)) for each in found if each for shape in _flat(dims(each)))
     return sum(prod(each.args["grid"]) if unit == "thread block" else 1 for each in inside)
+
+
+def _flat(listed: Iterable[Any]) -> Iterator[tuple[int, ...]]:
+    """The shapes of tensors; those of a list of tensors one by one."""
+    for each in listed:
+        if each and all(isinstance(inner, tuple) for inner in each):
+            yield from _flat(each)
+        elif each:
+            yield each
 
 
 @check("work_of_first_step")

@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 from tests.claims.job import Job, PlainRank, Record
 from tests.claims.measures.activity import at_most, share_of, step_of
+from tests.claims.plain_kernels import Launch, launch_as
 from tests.claims.registry import Stated, check, close
-
-Launch = tuple[str, str, str]
 
 
 def launches(rank: PlainRank) -> dict[Launch, list[Record]]:
-    """Compute kernels of the judged time, by name, grid and block."""
+    """Compute kernels of the judged time, by what makes launches equal."""
     found: dict[Launch, list[Record]] = defaultdict(list)
     for each in rank.kernels:
         if step_of(rank, each) is not None:
-            found[each.name, str(each.args.get("grid", "")), str(each.args.get("block", ""))].append(each)
+            found[launch_as(rank, each)].append(each)
     return found
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import CHECKED, overview
+from tests.claims.checking import faults_of
+from tests.verdicts.planted.devices import operator
 from tests.verdicts.planted.host_program import US, Program
+from tests.verdicts.planted.several_hosts import Hosts
 
 Times = list[dict[str, int]]
 
@@ -71,3 +74,33 @@ def test_too_little_to_judge_by_is_not_called_nothing(times: Times, marked: bool
 def test_a_falling_clock_is_looked_for_in_six_steps(tmp_path: Path):
     frame = overview(steps(BY_CHANCE).open(tmp_path))
     assert frame.loc[frame["severity"] == CHECKED, "checked"].str.contains("clock_drift").all()
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_kernels_of_larger_inputs_are_not_the_same(grows: bool, tmp_path: Path):
+    """Though they run in as many blocks, one for each multiprocessor."""
+    program = Program()
+    for number, kernels in enumerate(FALLING, 1):
+        with (
+            program.step(number),
+            operator(program, "aten::mm", (1024 + 64 * number * grows, 512), (512, 512)),
+        ):
+            _work(program, kernels)
+    assert (told(tmp_path, program) is None) is grows
+
+
+@pytest.mark.parametrize("larger", [True, False])
+def test_a_rank_of_larger_inputs_is_not_slow(larger: bool, tmp_path: Path):
+    hosts = Hosts(4)
+    for number in range(1, 6):
+        with hosts.step(number):
+            for rank, program in enumerate(hosts.ranks):
+                for _ in range(20):
+                    with operator(program, "aten::mm", (1024 + 512 * larger * (rank == 2), 512), (512, 512)):
+                        program.launch((150 if rank == 2 else 100) * US)
+            hosts.all_reduce(100 * US)
+            hosts.synchronise()
+    trace = hosts.open(tmp_path)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    assert ("slow_kernels" in set(frame["topic"])) is not larger

@@ -9,6 +9,7 @@ import pytest
 
 from hta_widgets.analysis.findings import overview
 from tests.claims.checking import faults_of
+from tests.verdicts.planted.devices import operator
 from tests.verdicts.planted.host_program import MS, US, Program
 
 Body = Callable[[Program, int], None]
@@ -34,6 +35,13 @@ def more_kernels(program: Program, number: int) -> None:
 
 def larger_kernels(program: Program, number: int) -> None:
     launch(program, 40, 100 + 10 * number, 64 + 6 * number)
+
+
+def larger_inputs(program: Program, number: int) -> None:
+    """As many blocks as ever: one for each multiprocessor."""
+    for _ in range(40):
+        with operator(program, "aten::mm", (1024 + 64 * number, 512), (512, 512)):
+            launch(program, 1, 100 + 10 * number)
 
 
 def falling_clock(program: Program, number: int) -> None:
@@ -62,6 +70,8 @@ def told(folder: Path, program: Program) -> dict[str, dict[str, object]]:
     [
         (more_kernels, "44 kernels", "72 kernels"),
         (larger_kernels, "2,800 thread blocks", "4,480 thread blocks"),
+        # 40 products of [1024 + 64 n, 512] x [512, 512]
+        (larger_inputs, "kernels on 32,768,000 input elements", "kernels on 41,943,040 input elements"),
     ],
 )
 def test_steps_that_do_more(tmp_path: Path, body: Body, first: str, last: str) -> None:
@@ -71,6 +81,16 @@ def test_steps_that_do_more(tmp_path: Path, body: Body, first: str, last: str) -
     assert "clock_drift" not in rows and "slow_steps" not in rows
     # by hand: each step is 400 us longer than the one before, 28 of these in all
     assert row["cost_ns"] == pytest.approx(28 * 400 * US, rel=0.02)
+
+
+@pytest.mark.parametrize("size", [2**62, -1, 1.5, "x", None])
+def test_inputs_that_cannot_be(tmp_path: Path, size: object) -> None:
+    def odd(program: Program, number: int) -> None:
+        for _ in range(40):
+            with program.inside("cpu_op", "aten::mm", **{"Input Dims": [[size] * 2] * number}):
+                launch(program, 1, 100 + 10 * number)
+
+    assert "growing_steps" not in told(tmp_path, program_of(odd))
 
 
 @pytest.mark.parametrize("grid", [[2**31 - 1] * 3, ["x"], {"x": 1}, "[1,"])
