@@ -1,6 +1,7 @@
 """Calls that take long because code runs for the first time, while the device waits for them.
 
-Four kinds: calls of the driver that load a module, create a context or handle, map memory; compilers, of
+Four kinds: calls of the driver that load a module, as at the first launch of a kernel, create a context or
+handle, map memory; compilers, of
 which the recording holds Python frames or annotations; operators whose first call takes many times as long as
 all others, as when a library searches for its fastest algorithm or compiles without being recorded; and the
 profiler's own work, such as making room for records, which the recorder states as overhead.
@@ -86,9 +87,21 @@ def _long_calls(rank_trace: RankTrace) -> dict[str, Int64]:
     return {
         "compiler": rows[_of_names(rank_trace, rows, COMPILES.search)],
         "profiler": rows[rank_trace.event_class[rows] == EventClass.OVERHEAD],
-        "driver": rows[runtime & _of_names(rank_trace, rows, _DRIVER.match)],
+        "driver": _without_later_launches(
+            rank_trace, rows[runtime & _of_names(rank_trace, rows, _DRIVER.match)]
+        ),
         "first": np.array(_first_calls(rank_trace, rows), np.int64),
     }
+
+
+def _without_later_launches(rank_trace: RankTrace, rows: Int64) -> Int64:
+    """Calls without those that launch one kernel, and no graph, whose name ran before: its code is there."""
+    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    call, name = rank_trace.launch[work].astype(np.int64), rank_trace.name[work]
+    first = np.full(len(rank_trace.names), np.iinfo(np.int64).max)
+    np.minimum.at(first, name, rank_trace.start[call])
+    alone = np.bincount(call, minlength=rank_trace.n)[call] == 1
+    return np.setdiff1d(rows, call[alone & (rank_trace.start[call] > first[name])])
 
 
 def _of_kind(

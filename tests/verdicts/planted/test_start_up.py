@@ -214,6 +214,28 @@ def test_calls_for_memory_that_come_regularly_belong_to_the_loop(
     assert ("start_up" in set(judged(program, tmp_path)["topic"])) is is_start_up
 
 
+@pytest.mark.parametrize(
+    ("cold", "is_start_up"),
+    [
+        (lambda program: program.launch(50 * US, "other", call=5 * MS), True),  # its code is loaded
+        (lambda program: program.launch(50 * US, "gemm", call=5 * MS), False),  # it is there: a busy core
+        (lambda program: program.replay(4, 20 * US, call=5 * MS), True),
+    ],
+)
+def test_only_the_first_launch_of_a_kernel_loads_code(
+    cold: Callable[[Program], None], is_start_up: bool, tmp_path: Path
+) -> None:
+    program = Program()
+    program.launch(50 * US)
+    program.synchronise()
+    for number in range(1, 11):
+        with program.step(number):
+            if number == 4:
+                cold(program)
+            steady(program)
+    assert ("start_up" in set(judged(program, tmp_path)["topic"])) is is_start_up
+
+
 def test_a_wait_for_work_that_is_not_recorded_is_no_start_up(tmp_path: Path) -> None:
     """The records of two steps are lost: there, calls that wait for their work seem to wait for nothing."""
     program = Program()
