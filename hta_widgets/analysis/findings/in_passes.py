@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, rows_with
 from hta_widgets.trace.rank_trace import RankTrace
@@ -35,8 +34,8 @@ def only_forward(inputs: Inputs) -> bool:
 def in_passes(inputs: Inputs) -> pd.Index[int]:
     """The rows of `Inputs.collectives` of groups that all-reduce in the forward pass, too, in each step.
 
-    A gradient is reduced in a node of autograd, or behind the last one of a step. A group is told by its name
-    and stream; in the forward pass, layers run between its all-reduces.
+    A gradient is reduced in a node of autograd, or behind the last one of a backward pass. A group is told by
+    its name and stream; in the forward pass, layers run before each of its all-reduces, and between them.
     """
     frame = inputs.collectives
     frame = frame[(frame["collective"] == "allreduce").fillna(False)]
@@ -62,26 +61,28 @@ def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes)
     mine = np.isin(rank_trace.event_id, np.frombuffer(event_ids, np.int64))
     rows = np.flatnonzero(mine & (rank_trace.launch >= 0))
     launch = rank_trace.issuer[rows].astype(np.int64)
-    forward = launch[_in_forward(rank_trace, launch)]
-    if len(forward) < least:
-        return False
-    compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
-    launched = np.sort(rank_trace.start[rank_trace.issuer[compute]])
-    between = np.diff(np.searchsorted(launched, np.sort(rank_trace.start[forward])))
-    return bool(np.median(between) >= _LEAST_BETWEEN)
-
-
-def _in_forward(rank_trace: RankTrace, launch: Int64) -> npt.NDArray[np.bool_]:
-    """Which of these calls lie in no node of autograd, but have some behind them, if their step has any."""
     named = np.array([is_node(name) for name in rank_trace.names] or [False], np.bool_)
     nodes = rows_with(rank_trace.name, named)
     nodes = nodes[rank_trace.event_class[nodes] == EventClass.HOST_OP]
+    forward = np.sort(rank_trace.start[launch[_in_forward(rank_trace, launch, named, nodes)]])
+    compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
+    launched = np.sort(rank_trace.start[rank_trace.issuer[compute]])
+    before = np.searchsorted(launched, forward)
+    ends = np.sort(rank_trace.end[nodes])
+    ended = np.append(np.iinfo(np.int64).min, ends)[np.searchsorted(ends, forward, "right")]
+    in_layers = before - np.searchsorted(launched, ended) >= _LEAST_BETWEEN
+    between = np.diff(before[in_layers])
+    return int(in_layers.sum()) >= least and bool(np.median(between) >= _LEAST_BETWEEN)
+
+
+def _in_forward(rank_trace: RankTrace, launch: Int64, named: Bool, nodes: Int64) -> Bool:
+    """Which of these calls lie in no node of autograd, but have some behind them, if their step has any."""
     steps, step = distinct(rank_trace.iteration[nodes])
     last = np.full(len(steps) + 1, NULL)  # of none, behind the steps that have nodes
     np.maximum.at(last, step, rank_trace.start[nodes])
     at = np.searchsorted(steps, rank_trace.iteration[launch])
     at[np.append(steps, NULL)[at] != rank_trace.iteration[launch]] = len(steps)
-    before: npt.NDArray[np.bool_] = (last[at] == NULL) | (rank_trace.start[launch] < last[at])
+    before: Bool = (last[at] == NULL) | (rank_trace.start[launch] < last[at])
     caller = rank_trace.parent[launch]
     while (caller >= 0).any():
         of_node = named[rank_trace.name[caller]] & (rank_trace.event_class[caller] == EventClass.HOST_OP)

@@ -75,6 +75,14 @@ def by_hand_each_pass(program: Program) -> None:
         layers(program, reduce, kernels=1)
 
 
+def by_hand_at_once(program: Program) -> None:
+    """All of them in one piece behind each of five passes: the layers of the next one run between."""
+    for _ in range(5):
+        layers(program, nothing)
+        backward(program, nothing)
+        layers(program, reduce, often=1, kernels=1)
+
+
 def a_metric(program: Program) -> None:
     """Once in the forward pass, and gradients."""
     layers(program, nothing)
@@ -104,7 +112,7 @@ def test_buckets_are_no_advice_for_all_reduces_between_layers(tmp_path: Path, bo
     assert "larger pieces" not in said
 
 
-@pytest.mark.parametrize("body", [hooks, by_hand, by_hand_each_pass, a_metric])
+@pytest.mark.parametrize("body", [hooks, by_hand, by_hand_each_pass, by_hand_at_once, a_metric])
 @pytest.mark.parametrize("ddp", [True, False])
 def test_gradients_are_to_be_reduced_in_buckets_where_ddp_has_them(
     tmp_path: Path, body: Body, ddp: bool
