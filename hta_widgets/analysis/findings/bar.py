@@ -17,6 +17,7 @@ from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.in_turn import AMONG_RANKS, in_turn
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
+from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.sections import LATER, SAVES, UNKNOWN
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
@@ -118,26 +119,42 @@ def bar(
     found = in_turn(trace, scope, _rank(rows, together), [change_of(rows[at]) for at in together])
     parts: list[Part] = []
     left = dict(whole.split)
+
+    def alone(at: int) -> int:
+        return round(whole.ns * float(rows[at]["saving_pct"]) / 100)
+
+    def take_alone(at: int) -> None:
+        """What is not replayed with the others saves no more than what is left of its class."""
+        part = _saving(rows[at], at, alone(at))
+        longer = _longer(whole, rows[at], inner, ranks) if at in late else {}
+        ns = part.ns
+        for name, most in longer.items():
+            ns -= _taken(left, name, min(ns, most)) if name != part.lost_as else 0
+        ns -= _taken(left, part.lost_as, ns)
+        parts.append(replace(part, form="bound", ns=part.ns - ns))
+
+    late = [at for at in saves if (found is None or at not in together) and _waits_for_late(rows[at])]
+    for at in late:  # first: the replay of one rank may save what makes that rank late
+        take_alone(at)
     if found is not None:
         until = [round(whole.ns * min(pct, 100.0) / 100) for pct in found.saved_pct]
         for at, before, after in zip(together, [0, *until], until, strict=False):
-            parts.append(_saving(rows[at], at, after - before))
+            part = _saving(rows[at], at, after - before)
+            most = min(alone(at), left.get(part.lost_as, 0)) if late else part.ns
+            parts.append(replace(part, ns=min(part.ns, most)))
             among = change_of(rows[at]) == AMONG_RANKS
-            longer = _longer(whole, inner[inner["part_of"] == rows[at]["topic"]], ranks) if among else None
+            longer = _longer(whole, rows[at], inner, ranks) if among else None
             _take(left, parts[-1].lost_as, parts[-1].ns, longer)
         remain = whole.ns - (until[-1] if until else 0)
-        if found.left:
+        if found.left and not late:
             left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
             # the replay ends with the last work: in few steps, the idle time after it is a part to be seen
             more = max(left["compute"] - whole.split["compute"], 0)
             left["compute"] -= more
             left["idle"] += more
-    for at in saves:  # what is not replayed with the others saves no more than what is left of its class
-        if found is None or at not in together:
-            part = _saving(rows[at], at, round(whole.ns * float(rows[at]["saving_pct"]) / 100))
-            part = replace(part, form="bound", ns=min(part.ns, left.get(part.lost_as, 0)))
-            _take(left, part.lost_as, part.ns)
-            parts.append(part)
+    for at in saves:
+        if at not in late and (found is None or at not in together):
+            take_alone(at)
     parts.sort(key=lambda part: part.finding)
     for form, section in _COSTS:
         for at, row in enumerate(rows):
@@ -192,10 +209,16 @@ def cost_in(whole: Whole, row: pd.Series) -> int:
     return round(int(row["cost_ns"]) / steps)
 
 
-def _longer(whole: Whole, why: pd.DataFrame, ranks: int) -> dict[LostAs, int]:
+def _waits_for_late(row: pd.Series) -> bool:
+    """Whether it is about ranks that wait for a late one, which meanwhile works, or is idle, longer."""
+    rule = BY_TOPIC.get(row["topic"])
+    return rule is not None and rule.waits_for_late
+
+
+def _longer(whole: Whole, late: pd.Series, inner: pd.DataFrame, ranks: int) -> dict[LostAs, int]:
     """Class -> what late ranks do longer: in all, or, where they are late in turn, for the reasons found."""
     longer = dict(whole.uneven)
-    for _, row in why.iterrows():
+    for _, row in inner[inner["part_of"] == late["topic"]].iterrows():
         cost = cost_in(whole, row) // (ranks if pd.notna(row["rank"]) else 1)
         longer[class_in(whole, row)] = max(longer.get(class_in(whole, row), 0), cost)
     return longer

@@ -47,7 +47,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
     ranks, share = (one.rank,), 100.0 * one.more_ns / int(window)
     if (why := more_work(inputs, ranks)) and why.of_requests:  # which the waiting for it says
         return None
-    how = say(" in kernels with larger grids")
+    how = say(f" in kernels with larger {one.larger}")
     if one.more_launches > 0:
         how = say(
             ": it launches {more} kernel{s} more per step",

@@ -86,6 +86,7 @@ def advice_of(
     places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
     why = _why_late(frame, row)
+    does = row if why is None else why
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
     on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
     ranks += [place.rank for place in places[:1] if place.rank not in ranks]
@@ -99,11 +100,11 @@ def advice_of(
         label=said,
         what=what,
         why=[text for text in more if not _HOW_MUCH.match(text)],
-        todo=str((row if why is None else why)["suggestion"]),
+        todo=str(does["suggestion"]),
         sure=_sure(trace, scope, inputs, whole, parts, part, row, form),
         wrong_if=capitalised(str(row["wrong_if"])),
-        risk=str(row["risk"]),
-        needs=str(row["needs"]),
+        risk=str(does["risk"]),
+        needs=str(does["needs"]),
         own=_own(row, whole, part),
         kind=str(row["kind"]),
         edits=str(row["edits"]),
@@ -217,7 +218,8 @@ def _sentences(text: str) -> list[str]:
 
 def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     """How a headline names a finding: by its reason, if that is known, and by its step, if it is one."""
-    inner = [BY_TOPIC[topic] for topic in frame.loc[frame["part_of"] == row["topic"], "topic"]]
+    parts = frame[(frame["part_of"] == row["topic"]) & (2 * frame["share_pct"] >= row["share_pct"])]
+    inner = [BY_TOPIC[topic] for topic in parts["topic"]]
     rules = [rule for rule in inner if rule.among_ranks == "reason"]
     rules += [BY_TOPIC[row["topic"]]] if row["topic"] in BY_TOPIC else []
     said = title(row)
@@ -231,6 +233,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" ({BY_TOPIC[why['topic']].cause})"
     elif operator := claimed(row, "operator_beyond_others"):  # in which the late rank is longer
         words += f" ({operator})"
+    elif claimed(row, "launch_call"):
+        words += " (its slow host)"
     return words
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hta_widgets.analysis.communication.waits import longest_wait
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_ranks import FAR_LESS, LateRanks, late_ranks, longer_by_replay
 from hta_widgets.analysis.findings.replayed_job import replayed_job
@@ -89,7 +89,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         lost=_lost(inputs, late),
         late=late_ones,
         not_estimated=_BEFORE_ITS_WORK if "starting" in late.longer else "",
-        severity="note" if late.began_late else None,
+        severity="note" if late.began_late and severity_of(late.share_pct) else None,
         title=_title(late, few, why),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hta_widgets.analysis.findings.configurations import Launched
 from hta_widgets.analysis.kernels.residency import product_of
+from hta_widgets.analysis.operators.inputs import elements
 from hta_widgets.arrays import Bool, Float64
 from hta_widgets.trace.ordering import distinct, unique
 
@@ -43,7 +44,8 @@ class Comparison:
     changes: bool  # in many steps it is not among the slowest at that work
     more_ns: int  # compute time beyond the median of the others, in work that is not equal
     more_launches: int  # compute kernels of a step beyond the median of the others
-    larger: bool  # that work has more thread blocks than the others'
+    # what of that work is larger than the others': "grids", as it has more thread blocks, "inputs", or ""
+    larger: str
     more_pct: float  # all compute time beyond the median of the others, in % of that
 
 
@@ -117,8 +119,12 @@ class Workloads:
         unequal = np.isnan(usual)
         own = float(np.nansum((mean[at] * launches)[unequal]))
         theirs = np.nansum((mean[others] * count[others])[:, unequal], axis=1) * steps
-        size = [product_of(self._known[each].grid) for each in np.flatnonzero(unequal).tolist()]
-        blocks = np.nansum(count[:, unequal] * np.array(size), axis=1)
+        other = [self._known[each] for each in np.flatnonzero(unequal).tolist()]
+        sizes = {
+            "grids": [product_of(each.grid) for each in other],
+            "inputs": [elements(each.inputs) for each in other],
+        }
+        sums = {name: np.nansum(count[:, unequal] * np.array(size), axis=1) for name, size in sizes.items()}
         launched = np.nansum(count, axis=1)
         return Comparison(
             rank,
@@ -130,7 +136,7 @@ class Workloads:
             self._changes(rank, excess > 0),
             max(0, round(min(own - float(np.median(theirs)), float(per_step[at]) - typical))),
             round(float(launched[at] - np.median(launched[others]))),
-            bool(blocks[at] > np.median(blocks[others])),
+            next((name for name, of in sums.items() if of[at] > np.median(of[others])), ""),
             100.0 * (float(per_step[at]) / typical - 1.0) if typical else 0.0,
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import CHECKED, overview
+from hta_widgets.analysis.findings.story import story
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.devices import operator
 from tests.verdicts.planted.host_program import US, Program
@@ -103,4 +104,7 @@ def test_a_rank_of_larger_inputs_is_not_slow(larger: bool, tmp_path: Path):
     trace = hosts.open(tmp_path)
     frame = overview(trace)
     assert not list(faults_of(trace, frame))
-    assert ("slow_kernels" in set(frame["topic"])) is not larger
+    topics = set(frame["topic"])
+    assert ("slow_kernels" in topics) is not larger and ("imbalance" in topics) is larger
+    cause = f"rank 2's {'extra work' if larger else 'slow kernels'}"
+    assert cause in story(trace, frame=frame).headline

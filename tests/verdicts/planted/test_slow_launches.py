@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hta_widgets.analysis.findings import overview
+from hta_widgets.analysis.findings.story import story
 from tests.analysis.kineto_file import job
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import US
@@ -46,7 +47,8 @@ def told(folder: Path, both: list[Rank]) -> dict[str, Any]:
     trace = job(folder, *(each.events for each in both))
     frame = overview(trace)
     assert not list(faults_of(trace, frame))
-    return frame.set_index("topic").loc["straggler"].to_dict()
+    row = frame.set_index("topic").loc["straggler"].to_dict()
+    return {**row, "headline": story(trace, frame=frame).headline}
 
 
 def test_each_launch_takes_longer(tmp_path: Path) -> None:
@@ -54,6 +56,7 @@ def test_each_launch_takes_longer(tmp_path: Path) -> None:
     assert row["text"].startswith("Rank 0 waits for rank 1")
     assert "a launch takes the host 30.0 µs or more in the median, on the others 4.00 µs" in row["text"]
     assert "The same calls take the host of rank 1 longer" in row["suggestion"]
+    assert "the late rank 1 (its slow host)" in row["headline"]
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,4 @@ def test_nothing_of_launches(calls: tuple[int, int], recorded: tuple[str, ...], 
     """The host is late for something else, or its calls are not recorded."""
     row = told(tmp_path, ranks(calls, 2_000 * US, recorded))
     assert "a launch takes" not in row["text"] and "The same calls" not in row["suggestion"]
+    assert "host" not in row["headline"]
