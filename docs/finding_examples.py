@@ -22,6 +22,7 @@ from tests.verdicts.planted import (
     test_host_alone,
     test_host_work,
     test_items,
+    test_known_calls,
     test_late_hosts,
     test_leading_cause,
     test_lost_device_events,
@@ -134,6 +135,13 @@ MADE: dict[str, Build] = {
     "host_stall": lambda folder: test_pauses.steps(test_pauses.silent(30 * MS, (5,))).open(folder),
     "recompiling": lambda folder: test_late_hosts.compiling_in(4, 7).open(folder),
     "blocking_launches": lambda folder: test_late_hosts.blocking().open(folder),
+    "without_core": lambda folder: test_contention.waiting(ns=3 * MS, kernel=20 * US).open(folder),
+    "unused_parameters": lambda folder: test_known_calls.steps(
+        test_known_calls.SEARCH, 9 * MS, 5 * MS
+    ).open(folder),
+    "checkpoints": lambda folder: test_known_calls.steps(
+        test_known_calls.SAVE, 60 * MS, 5 * MS, every=4, copy_ns=20 * MS
+    ).open(folder),
     "unmarked_host": lambda folder: test_pauses.steps(test_pauses.silent(1500 * US)).open(folder),
     "optimizer_on_host": lambda folder: test_offload.updating(test_offload.RANGE).open(folder),
     "kv_transfer": lambda folder: test_serving.transferring(

@@ -35,10 +35,16 @@ _LEAST: Final = 0.6
 
 
 def stalled(rank_trace: RankTrace, thread: int) -> Int64:
-    """Calls of a thread that take ten times as long as usual; none where something else may be the reason.
+    """The same where they are most of what the thread does in operators."""
+    found, part = interrupted(rank_trace, thread)
+    return found if part >= _LEAST else found[:0]
 
-    What some steps do beyond others, such as to compile, hits one or two steps; other inputs hit all calls
-    of an operator in a step.
+
+def interrupted(rank_trace: RankTrace, thread: int) -> tuple[Int64, float]:
+    """Calls of a thread that take ten times as long as usual, and their part of the time of all.
+
+    None where something else may be the reason: what some steps do beyond others, such as to compile, hits
+    one or two steps; other inputs hit all calls of an operator in a step.
     """
     rows = (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.iteration >= 0)
     at = np.flatnonzero(rows & (rank_trace.thread == thread))
@@ -62,8 +68,7 @@ def stalled(rank_trace: RankTrace, thread: int) -> Int64:
         and len(slow) <= _MOST_CALLS * len(calls)
         and len(slow) <= _MOST_OF_KIND * slow.drop_duplicates(["step", "name"])["count"].sum()
     )
-    is_much = slow["own"].sum() >= _LEAST * whole
-    return at[slow.index] if by_chance and is_much else at[:0]
+    return (at[slow.index], float(slow["own"].sum() / whole)) if by_chance else (at[:0], 0.0)
 
 
 RULE = calls_rule(

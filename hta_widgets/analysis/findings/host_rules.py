@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.host_loss import (
     lost_in_part,
     names_with_shares,
 )
-from hta_widgets.analysis.findings.host_time import hosts_of, longest_first, time_of_thread
+from hta_widgets.analysis.findings.host_time import SHORT_NS, hosts_of, longest_first, time_of_thread
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
@@ -29,8 +29,6 @@ from hta_widgets.formatting import brief
 
 _MOST_NAMES: Final = 2
 _LEAST_PCT: Final = 3.0
-_SHORT_NS: Final = 5_000
-"""An operator that takes less, with the profiler's own time for it, hardly does more than be called."""
 _BETWEEN_NS: Final = 10_000
 """Python hardly takes more from one operator to the next than to call it."""
 _LONG_UPDATE_NS: Final = 50_000
@@ -85,19 +83,21 @@ def _operators(inputs: Inputs) -> Finding | None:
     ranks = list(hosts)
     longest_pct = {name: 100.0 * time / whole for name, time in longest if 100.0 * time >= _LEAST_PCT * whole}
     names = names_with_shares(inputs, longest_pct, ranks, ("longest_operator", "operator_time"))
-    calls = sum(host.calls for host in hosts.values())
-    each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
+    calls, taken = (sum(getattr(host, of) for host in hosts.values()) for of in ("short", "short_ns"))
     short: Said = ""
     advice = "Look at these operators: their shapes and types, and how many threads they may use."
     advice = next(filter(None, (_known(name, _ADVICE) for name in longest_pct)), advice)
-    if each < _SHORT_NS:
+    if 2 * taken > sum(host.parts["operators"] for host in hosts.values()):
         often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
         per_step = {"per_step": bool(inputs.judged)}
         short = say(
-            f" They are {{often}}{' a step' * bool(inputs.judged)} and take {{each}} on average, little more "
-            "than a call does.",
-            often=Claim("operators", often, "count", ranks=tuple(ranks), about=per_step, shown=f"{often:,}"),
-            each=Claim("mean_operator", each, "ns", ranks=tuple(ranks)),
+            f" {{often}}{' a step' * bool(inputs.judged)} take less than {{limit}} each, little more than a "
+            "call does, and {share} in all.",
+            often=Claim(
+                "short_operators", often, "count", ranks=tuple(ranks), about=per_step, shown=f"{often:,}"
+            ),
+            limit=Claim("short_operator", SHORT_NS, "ns"),
+            share=inputs.share_of_time("in_short_operators", 100.0 * taken / whole, ranks),
         )
         advice = _run_fewer(inputs)
     region, open_ns = next(iter(longest_first(host.regions for host in hosts.values()).items()), ("", 0))
@@ -182,7 +182,7 @@ def _outside(inputs: Inputs) -> Finding | None:
     first = places[0][0] if places else ""
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
     where, title = ". The longest stretch is {longest}", ""
-    short = host.parts["operators"] < _SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
+    short = host.parts["operators"] < SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
     if short or (2 * host.long_ns < lost and not mostly_there):
         where = (
             ". The longest stretch is {longest}, between short operators, where Python and the profiler run"

@@ -36,6 +36,9 @@ PARTS: Final = ("loading", "compiling", "operators", "collectives", "elsewhere",
 calls of it or waiting for a collective that other threads carry out; nothing, while other threads are in
 operators; nothing of all that."""
 
+SHORT_NS: Final = 5_000
+"""An operator that takes less, with the profiler's own time for it, hardly does more than be called."""
+
 _COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
 # Calls that do nothing but communicate, or copy what is communicated.
 _CALL = re.compile(
@@ -89,6 +92,8 @@ class HostTime:
     spent: dict[str, Intervals]  # when it does what, by `PARTS`
     operators: dict[str, int]  # name -> time in operators of this name, inner ones aside, the longest first
     calls: int  # how many operators
+    short: int  # how many of these take less than `SHORT_NS`, inner ones aside, and how long all of them
+    short_ns: int
     # Python functions and annotations that are open outside of operators, inner ones aside
     places: dict[str, int]
     regions: dict[str, int]  # annotations that lie in no other, and how long they are open
@@ -245,6 +250,8 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         dict(zip(PARTS, spent, strict=True)),
         longest_names(rank_trace, calls, own),
         int((own > 0).sum()),
+        int(((own > 0) & (own < SHORT_NS)).sum()),
+        int(own[own < SHORT_NS].sum()),
         longest_names(rank_trace, places, _own(rank_trace, places, outside)),
         _regions(rank_trace, places[classes[places] == EventClass.ANNOTATION], judged),
         int(lengths[lengths >= LEAST_NS].sum()),

@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.formatting import brief
 from hta_widgets.trace.rank_trace import RankTrace
 
 _DATA = Cause(
@@ -30,11 +31,18 @@ _SYNC = Cause(
     advice.sync_calls,
     shown_by=is_synchronising,
 )
-_HOST = Cause("host_busy", "because the host launches too late", advice.idle_host, host_ahead=True)
+_HOST = Cause(
+    "host_busy",
+    "because the host launches too late",
+    advice.idle_host,
+    title="Waiting for the host to launch work",
+    host_ahead=True,
+)
 _LAUNCH = Cause(
     "launch_latency",
     "until a launch arrives, with nothing queued",
     advice.launch_bound,
+    title="Waiting for launches to arrive",
     known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
     host_ahead=True,
 )
@@ -94,6 +102,7 @@ def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
             lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
             explains=loss.alone,
             change=_keeps_memory(where) if cause is _SYNC else None,
+            title=f"{cause.title} (mostly {brief(where.region)})" if where.region else "",
             change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
         )
 
@@ -189,7 +198,7 @@ RULES = (
         question=IDLE_QUESTION,
         general=True,
         says_why=False,
-        title="Waiting for the host to launch work",
+        title=_HOST.title,
         label="Late launches",
         cause="kernels launched too late",
         lost_as="idle",
@@ -208,7 +217,7 @@ RULES = (
         question=IDLE_QUESTION,
         general=True,
         says_why=False,
-        title="Waiting for launches to arrive",
+        title=_LAUNCH.title,
         label="Launch latency",
         cause="launch latency",
         lost_as="idle",

@@ -9,17 +9,24 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
+from hta_widgets.analysis.findings.host_time import marks_steps
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
 from hta_widgets.analysis.replay.host_points import ALLOCATES
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.schema import NULL
 
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
+_NEARLY_ALL = 0.9
+_MORE = 1.2
+"""A region holds so many times as much of a loss as of all time, or that it holds it says nothing."""
 _MENTIONED = 2
 
 
@@ -41,6 +48,9 @@ class Where:
     # how much of it lies in replays of graphs, and right before one that is queued already
     in_replays_ns: int = 0
     between_replays_ns: int = 0
+    # the annotation in which nearly all of it lies, and not as much of the other time; "" for none
+    region: str = ""
+    region_ns: int = 0
 
     @property
     def longest_ns(self) -> int:
@@ -94,6 +104,11 @@ class Where:
             for nth, place in enumerate(self.places[:_MENTIONED])
         ]
         where = say(". {parts}", parts=says(parts)) if parts else NOTHING_SAID
+        told = {name for place in self.places for name in (place.name, *place.within)}
+        if self.region and self.region not in told:
+            share = self._part("idle_in_region", self.region_ns, region=self.region)
+            region = place_claim("region_of_idle", self.region, self.rank, cause=self.cause)
+            where += say(". {share} of it lies in {region}", share=share, region=region)
         if not self.recorded:
             unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
             what = "no call" if parts else "nothing"
@@ -140,6 +155,7 @@ class Cause:
     cause: str  # its name
     reason: str  # how a sentence ends with it
     advise: Callable[[Inputs, Where], str]  # what to try
+    title: str = ""  # of its rule, where its findings name a region
     waits_for_host: bool = True  # what the host does then is why; else it may lie in replays of graphs
     known: Callable[[str], bool] = lambda name: False  # calls that say no more than the cause does
     shown_by: Callable[[str], bool] | None = None  # names of calls that are open then; default: the places
@@ -193,7 +209,27 @@ def where_of(inputs: Inputs, rank: int, cause: Cause) -> Where:
         None if row < 0 else int(rank_trace.event_id[row]),
         *(_drained(rank_trace, idle, part) if cause.host_ahead else (0, "")),
         *(_replays(rank_trace, idle, part) if not cause.waits_for_host else (0, 0)),
+        *(_region(inputs, rank, part) if cause.host_ahead else ("", 0)),
     )
+
+
+def _region(inputs: Inputs, rank: int, part: Intervals) -> tuple[str, int]:
+    """`region` and `region_ns` of a part of the idle time."""
+    rank_trace, judged = inputs.trace.rank(rank), inputs.judged_time(rank)
+    regions = (rank_trace.event_class == EventClass.ANNOTATION) & ~rank_trace.is_device
+    launching = np.unique(rank_trace.thread[rank_trace.issuer[rank_trace.launch >= 0]])
+    regions &= (rank_trace.stream == NULL) & np.isin(rank_trace.thread, launching) & ~marks_steps(rank_trace)
+    found: list[tuple[int, str, int]] = []
+    for code in np.unique(rank_trace.name[regions]).tolist():
+        open_ = open_time(rank_trace, regions & (rank_trace.name == code)) & judged
+        inside = (open_ & part).length
+        if (
+            inside >= _NEARLY_ALL * part.length
+            and inside * judged.length >= _MORE * open_.length * part.length
+        ):
+            found.append((open_.length, rank_trace.names[code], inside))
+    _, name, inside = min(found, default=(0, "", 0))
+    return name, inside
 
 
 def _replays(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, int]:

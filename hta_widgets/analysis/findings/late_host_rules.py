@@ -1,5 +1,5 @@
-"""Rules about why a device waits for its host that go by what the host's calls are: compilers, or launches
-that return only when their kernel has ended."""
+"""Rules about why a device waits for its host that go by what the host's calls are: compilers, launches that
+return only when their kernel has ended, or any calls, now and then, as where threads wait for cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.call_time import open_time
+from hta_widgets.analysis.findings.contention_rule import interrupted
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -31,6 +33,8 @@ RECOMPILES: Final = (
 )
 _NEARLY_ALL_PCT: Final = 90.0
 _ENOUGH: Final = 50
+_MOST: Final = 0.5
+"""Of the time for which hosts are late: with less, other reasons are the first thing to look at."""
 _LEAST_NS: Final = 10_000
 """A kernel that is shorter may end before its launch returns anyway."""
 
@@ -137,7 +141,11 @@ def blocking_launches(inputs: Inputs) -> Finding | None:
 
 def _where_all_block(inputs: Inputs, rank: int) -> Intervals:
     blocks = inputs.of(rank, _blocking_pct) >= _NEARLY_ALL_PCT
-    return Intervals.union([-(1 << 62)], [1 << 62]) if blocks else Intervals.union([], [])
+    return _always(inputs, rank) if blocks else Intervals.union([], [])
+
+
+def _always(inputs: Inputs, rank: int) -> Intervals:
+    return Intervals.union([-(1 << 62)], [1 << 62])
 
 
 def _kernels(inputs: Inputs, rank: int) -> Int64:
@@ -155,7 +163,60 @@ def _blocking_pct(inputs: Inputs, rank: int) -> float:
     return 100.0 * float((ends >= rank_trace.end[rows]).mean()) if len(rows) >= _ENOUGH else 0.0
 
 
+def without_core(inputs: Inputs) -> Finding | None:
+    """Devices that wait since calls of all kinds take far longer than usual, now one, now another."""
+    late = _idle(inputs, _always)  # asked first, as long calls are quickly known to cost little
+    found = late and _idle(inputs, _while_interrupted)
+    if not late or not found:
+        return None
+    loss, time = found
+    if sum(time[each].length for each in loss.ranks) < _MOST * sum(
+        late[1][each].length for each in loss.ranks
+    ):
+        return None
+    rank_trace = inputs.trace.rank(loss.worst)
+    row = longest_row(rank_trace, _interrupted(rank_trace))
+    name = rank_trace.names[rank_trace.name[row]]
+    finding = _finding(
+        inputs,
+        found,
+        "interrupted",
+        "{who} idle {lost} while calls of the host take ten times as long as usual, the longest {name}. "
+        "Calls of all kinds do so, now one, now another, as where threads wait for cores.",
+        "Give each rank cores of its own (numactl, taskset), and run fewer threads (OMP_NUM_THREADS), "
+        "DataLoader workers and other programs beside it. A container may have fewer cores than PyTorch "
+        "counts.",
+        row,
+        name=Claim("longest_interrupted", name, "name", ranks=(loss.worst,)),
+    )
+    return replace(finding, change=Change("without these pauses", lambda _: [edits.host(0, exposed=True)]))
+
+
+def _while_interrupted(inputs: Inputs, rank: int) -> Intervals:
+    rank_trace = inputs.trace.rank(rank)
+    return open_time(rank_trace, _interrupted(rank_trace))
+
+
+@memoize_per_rank()
+def _interrupted(rank_trace: RankTrace) -> Int64:
+    threads = np.unique(rank_trace.thread[rank_trace.event_class == EventClass.HOST_OP]).tolist()
+    return np.concatenate([np.empty(0, np.int64), *(interrupted(rank_trace, each)[0] for each in threads)])
+
+
 RULES = (
+    Rule(
+        topic="without_core",
+        question=IDLE_QUESTION,
+        title="Waiting for a host that waits for cores",
+        label="Waits for cores",
+        cause="hosts that wait for cores",
+        lost_as="idle",
+        judge=without_core,
+        applies=never,
+        risk="DataLoader workers that lack cores make batches more slowly.",
+        needs="Control of the programs and threads that share the machine.",
+        wrong_if="Other threads of the program interrupt the host, as they hold Python's lock.",
+    ),
     Rule(
         topic="recompiling",
         question=IDLE_QUESTION,

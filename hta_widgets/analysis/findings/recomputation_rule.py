@@ -62,6 +62,18 @@ def _abstain(inputs: Inputs, rank: int) -> None:
         )
 
 
+def _can_tell(inputs: Inputs) -> bool:
+    """Whether finding nothing says something: numbers connect operators with the nodes that they make."""
+    return inputs.has_operators and any(
+        inputs.of(rank, _numbered) for rank in inputs.trace.ranks_of(inputs.scope)
+    )
+
+
+def _numbered(inputs: Inputs, rank: int) -> bool:
+    _, number = inputs.trace.rank(rank).table.sparse("sequence_number")
+    return bool((number >= 0).any())
+
+
 _KNOWN: Final[dict[str, Any]] = {
     "label": "Recomputation",
     "cause": "parts of the forward pass run again",
@@ -75,7 +87,7 @@ RULES = (
         title="Running parts of the forward pass again",
         lost_as="compute",
         judge=recomputation,
-        applies=lambda inputs: inputs.has_operators,
+        applies=_can_tell,
         risk="Stored activations take memory until the backward pass.",
         needs="Free device memory.",
         **_KNOWN,

@@ -13,10 +13,12 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.measures.idle import (
     LOADING,
-    OPERATORS,
     RUNTIME,
+    STEP,
     SYNCHRONISING,
     at_most,
+    interrupted,
+    is_operator,
     the_rank,
 )
 from tests.claims.plain_kernels import LOOK_UPS, dims
@@ -34,7 +36,6 @@ CALL = re.compile(
     r"|torch::distributed::reducer):|record_param_comms$"
 )
 COMPILES = re.compile(r"\(dynamo_timed\)$")
-STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
 def calls_named(rank: PlainRank, names: list[str]) -> list[Record]:
@@ -297,10 +298,6 @@ def converts(each: Record) -> bool:
     return each.name == "aten::copy_" and len(types) > 1 and types[0] != types[1]
 
 
-def is_operator(each: Record) -> bool:
-    return each.category in OPERATORS and not STEP.match(each.name)
-
-
 @memoize_per_rank()
 def parts(rank: PlainRank) -> dict[str, list[Window]]:
     """When the thread of the steps loads data, compiles, is in operators, or is in none."""
@@ -353,40 +350,9 @@ def called(rank: PlainRank) -> dict[str, list[Record]]:
 
 
 def stalled(rank: PlainRank, thread: list[Record]) -> list[Record]:
-    """Operators of 1 ms that take, inner ones aside, ten times as long as the same one of other steps."""
-    own = {id(each): each.dur for each in thread if is_operator(each)}
-    for each in thread:
-        outer = next((one for one in rank.around(each) if is_operator(one)), None)
-        if is_operator(each) and outer is not None:
-            own[id(outer)] -= each.dur
-    in_steps: list[dict[str, list[Record]]] = []
-    for step in (each for each in thread if STEP.match(each.name)):
-        inside = [each for each in thread if is_operator(each) and step.start <= each.start < step.end]
-        in_steps.append({})
-        for each in sorted(inside, key=lambda each: (each.start, -each.end)):
-            in_steps[-1].setdefault(each.name, []).append(each)
-    alike: dict[tuple[str, int, int, str], list[tuple[int, Record]]] = {}
-    for step, calls in enumerate(in_steps):
-        for name, named in calls.items():
-            for place, each in enumerate(named):
-                shapes = json.dumps(each.args.get("Input Dims"))
-                alike.setdefault((name, len(named), place, shapes), []).append((step, each))
-    compared = [same for same in alike.values() if len(same) >= 4]
-    found: list[tuple[int, Record]] = []
-    for same in compared:
-        usual = sorted(own[id(each)] for _, each in same)[(len(same) - 1) // 4]
-        found += [(step, each) for step, each in same if own[id(each)] >= max(1_000_000, 10 * usual)]
-    # of one thread all count or none: only if chance explains them, and they are most of its operators' time
-    hit = {(step, each.name) for step, each in found}
-    by_chance = (
-        len({name for _, name in hit}) >= 3
-        and 2 * len({step for step, _ in hit}) > len({step for same in compared for step, _ in same})
-        and 4 * len(found) <= sum(map(len, compared))
-        and 2 * len(found) <= sum(len(in_steps[step][name]) for step, name in hit)
-    )
-    of_steps = sum(own[id(each)] for calls in in_steps for named in calls.values() for each in named)
-    is_much = 10 * sum(own[id(each)] for _, each in found) >= 6 * of_steps
-    return [each for _, each in found] if by_chance and is_much else []
+    """All of `interrupted`, if they are most of the time of the thread's operators."""
+    found, part = interrupted(rank, thread)
+    return found if 10 * part >= 6 else []
 
 
 @check("host_time")
@@ -545,21 +511,33 @@ def device_shown_by_device(job: Job, stated: Stated) -> str:
     return "" if stated.value in [each["name"] for each in devices] else f"they are {devices}"
 
 
-@check("operators")
-def operators(job: Job, stated: Stated) -> str:
-    """How many operators the thread of the steps is in, for each rank and step."""
+def short_in(rank: PlainRank) -> list[int]:
+    """What each operator of the thread of the steps takes, inner ones aside, where that is less than 5 us."""
+    thread = rank.judged(main_thread(rank))
+    own = {id(each): each.dur for each in thread if is_operator(each)}
+    for each in thread:
+        outer = next((one for one in rank.around(each) if is_operator(one)), None)
+        if is_operator(each) and outer is not None and id(outer) in own:
+            own[id(outer)] -= each.dur
+    return [ns for ns in own.values() if 0 < ns < 5_000]
+
+
+@check("short_operators")
+def short_operators(job: Job, stated: Stated) -> str:
+    """How many there are, for each rank and step."""
     ranks = job.of(stated.ranks)
-    number = sum(sum(is_operator(each) for each in rank.judged(main_thread(rank))) for rank in ranks)
     per = len(ranks) * max(len(job.steps), 1) if stated.about["per_step"] else 1
-    return close(stated, number / per, 0.05, 1.0)
+    return close(stated, sum(len(short_in(rank)) for rank in ranks) / per, 0.05, 1.0)
 
 
-@check("mean_operator")
-def mean_operator(job: Job, stated: Stated) -> str:
-    """The time in operators by their number."""
-    ranks = job.of(stated.ranks)
-    number = sum(sum(is_operator(each) for each in rank.judged(main_thread(rank))) for rank in ranks)
-    return close(stated, sum(rank.within(parts(rank)["operators"]) for rank in ranks) / max(number, 1), 0.05)
+@time_of("in_short_operators", 0.02)
+def in_short_operators(rank: PlainRank, about: dict[str, Any]) -> int:
+    return sum(short_in(rank))
+
+
+@check("short_operator")
+def short_operator(job: Job, stated: Stated) -> str:
+    return close(stated, 5_000, 0.0)
 
 
 @check("host_stands_out")

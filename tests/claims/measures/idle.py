@@ -11,11 +11,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.job import HOST, Job, PlainRank, Record, Window, length, overlap, union
 from tests.claims.plain_kernels import launch_as
 from tests.claims.registry import Stated, check, close, time_of
 from tests.verdicts.plain_reader import subtract
 
+STEP = re.compile(r"ProfilerStep#(\d+)$")
 COMPILER = re.compile(r"\(dynamo_timed\)$|CompileProgram|/_?(?:dynamo|inductor)/.*compile")
 SYNCHRONISING = re.compile(
     r"(?:cuda|hip|cu|musa)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
@@ -173,14 +174,67 @@ def late_host(rank: PlainRank, about: dict[str, Any]) -> int:
 
 
 def late_for(rank: PlainRank, part: str) -> int:
-    """The device is idle since the host is late: while something is compiled, or at any time."""
+    """The device is idle since the host is late: while it compiles, is interrupted, or at any time."""
     late = windows_of(
         piece for cause in ("host_busy", "host_sync", "launch_latency") for piece in idle_of(rank, cause)
     )
     if part == "blocking":
         return length(late)
-    compiling = union(each.window for each in rank.events if COMPILER.search(each.name))
-    return sum(length(overlap(late, window)) for window in compiling)
+    compiling = [each for each in rank.events if COMPILER.search(each.name)]
+    calls = union(each.window for each in (interrupted_in(rank) if part == "interrupted" else compiling))
+    return sum(length(overlap(late, window)) for window in calls)
+
+
+def interrupted(rank: PlainRank, thread: list[Record]) -> tuple[list[Record], float]:
+    """Operators of 1 ms that take, inner ones aside, ten times as long as the same one of other steps."""
+    own = {id(each): each.dur for each in thread if is_operator(each)}
+    for each in thread:
+        outer = next((one for one in rank.around(each) if is_operator(one)), None)
+        if is_operator(each) and outer is not None:
+            own[id(outer)] -= each.dur
+    in_steps: list[dict[str, list[Record]]] = []
+    for step in (each for each in rank.events if STEP.match(each.name) and each.category in HOST):
+        inside = [each for each in thread if is_operator(each) and step.start <= each.start < step.end]
+        in_steps.append({})
+        for each in sorted(inside, key=lambda each: (each.start, -each.end)):
+            in_steps[-1].setdefault(each.name, []).append(each)
+    alike: dict[tuple[str, int, int, str], list[tuple[int, Record]]] = {}
+    for step, calls in enumerate(in_steps):
+        for name, named in calls.items():
+            for place, each in enumerate(named):
+                shapes = json.dumps(each.args.get("Input Dims"))
+                alike.setdefault((name, len(named), place, shapes), []).append((step, each))
+    compared = [same for same in alike.values() if len(same) >= 4]
+    found: list[tuple[int, Record]] = []
+    for same in compared:
+        usual = sorted(own[id(each)] for _, each in same)[(len(same) - 1) // 4]
+        found += [(step, each) for step, each in same if own[id(each)] >= max(1_000_000, 10 * usual)]
+    # of one thread all count or none: only if chance explains them, and they are most of its operators' time
+    hit = {(step, each.name) for step, each in found}
+    by_chance = (
+        len({name for _, name in hit}) >= 3
+        and 2 * len({step for step, _ in hit}) > len({step for same in compared for step, _ in same})
+        and 4 * len(found) <= sum(map(len, compared))
+        and 2 * len(found) <= sum(len(in_steps[step][name]) for step, name in hit)
+    )
+    of_steps = sum(own[id(each)] for calls in in_steps for named in calls.values() for each in named)
+    part = sum(own[id(each)] for _, each in found) / max(of_steps, 1)
+    return ([each for _, each in found], part) if by_chance else ([], 0.0)
+
+
+def is_operator(each: Record) -> bool:
+    return each.category in OPERATORS and not STEP.match(each.name)
+
+
+def interrupted_in(rank: PlainRank) -> list[Record]:
+    return [call for thread in rank.all_threads.values() for call in interrupted(rank, thread)[0]]
+
+
+@check("longest_interrupted")
+def longest_interrupted(job: Job, stated: Stated) -> str:
+    found = interrupted_in(the_rank(job, stated))
+    longest = max(each.dur for each in found)
+    return "" if any(each.name == stated.value and each.dur == longest for each in found) else "another is"
 
 
 @check("steps_that_wait")
@@ -224,6 +278,27 @@ def most_idle(job: Job, stated: Stated) -> str:
     }
     most = max(times, key=lambda number: times[number])
     return "" if (most,) == stated.value or (cause and apart(stated)) else f"it is rank {most}"
+
+
+@time_of("without_work_in")
+def without_work_in(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The device runs no kernel, but may copy, while the host is in one of these calls."""
+    kernels = union(each.window for each in rank.work if each.kind in ("computing", "communicating"))
+    calls = union(each.window for each in rank.events if each.name in about["names"])
+    left = [piece for window in rank.windows for piece in subtract(overlap(calls, window), kernels)]
+    return length(left)
+
+
+@check("most_without_work_in")
+def most_without_work_in(job: Job, stated: Stated) -> str:
+    times = {number: without_work_in(rank, stated.about) for number, rank in job.ranks.items()}
+    return "" if times[stated.value[0]] == max(times.values()) else f"not the most of {times}"
+
+
+@check("longest_of_calls")
+def longest_of_calls(job: Job, stated: Stated) -> str:
+    rank = the_rank(job, stated)
+    return close(stated, max(each.dur for each in rank.events if each.name in stated.about["names"]), 0.001)
 
 
 @check("idle_mostly_on")
@@ -282,6 +357,20 @@ def idle_in_call(job: Job, stated: Stated) -> str:
     )
     if apart(stated):
         return "" if share else "no call of this name is open then"
+    return close(stated, share, 0.01, 0.5)
+
+
+@check("idle_in_region")
+@check("region_of_idle")
+def idle_in_region(job: Job, stated: Stated) -> str:
+    """An annotation of this name is open on a thread that launches, nearly all of the time."""
+    rank, name = the_rank(job, stated), stated.about.get("region", stated.value)
+    opened = (each for thread in launching(rank) for each in rank.all_threads[thread] if each.name == name)
+    inside = union(each.window for each in opened)
+    idle = windows_of(idle_of(rank, stated.about["cause"]))
+    share = 100.0 * sum(length(overlap(idle, window)) for window in inside) / max(length(idle), 1)
+    if stated.measure == "region_of_idle" or apart(stated):
+        return "" if share >= 89.0 or apart(stated) else f"it is open for {share:.3g} % of the time"
     return close(stated, share, 0.01, 0.5)
 
 

@@ -23,8 +23,12 @@ def waiting(
     ns: int = 15 * MS,
     recorded: Collection[int] = STEPS,
     times: int = 1,
+    kernel: int = 0,
 ) -> Program:
-    """Steps of 200 operators of 20 µs, five of which wait for `ns` in some steps: never the same two."""
+    """Steps of 200 operators of 20 µs, five of which wait for `ns` in some steps: never the same two.
+
+    Each may launch a kernel that takes so long.
+    """
     chance, program = random.Random(1), Program()
     for number in recorded:
         with program.step(number):
@@ -35,6 +39,10 @@ def waiting(
                         program.silence(20 * US * (times if number in steps else 1))
                         program.operator("aten::resolve_conj", US)
                         program.silence(ns if (name, place) in slow else 0)
+                        if kernel:
+                            program.launch(kernel)
+            if kernel:
+                program.synchronise()
     return program
 
 
@@ -62,6 +70,31 @@ def test_calls_that_wait_now_and_then(tmp_path: Path) -> None:
 )
 def test_what_else_makes_calls_long(tmp_path: Path, program: Program) -> None:
     assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
+
+
+def test_devices_wait_for_hosts_whose_calls_wait(tmp_path: Path) -> None:
+    trace = waiting(ns=3 * MS, kernel=20 * US).open(tmp_path)
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    row = frame.set_index("topic").loc["without_core"]
+    assert row["cost_ns"] == pytest.approx(8 * 5 * 3 * MS, rel=0.03)
+    assert row["part_of"] == "" and "taskset" in row["suggestion"]
+    assert frame.set_index("topic").loc["idle_host", "part_of"] == "without_core"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        waiting(steps=(1, 2), kernel=20 * US),
+        waiting(names=("aten::mm",), ns=3 * MS, kernel=20 * US),
+        waiting(ns=3 * MS, kernel=1000 * US),  # the device has work meanwhile
+        waiting(names=(), times=60, steps=(1, 2, 5, 6, 8), kernel=20 * US),
+        waiting(ns=3 * MS, recorded=STEPS[:3], kernel=20 * US),
+    ],
+    ids=["first steps", "one operator", "hidden", "larger inputs", "few steps"],
+)
+def test_what_else_makes_hosts_late(tmp_path: Path, program: Program) -> None:
+    assert "without_core" not in set(overview(program.open(tmp_path))["topic"])
 
 
 def test_longer_sequences(tmp_path: Path) -> None:

@@ -80,8 +80,24 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
 
 def test_short_operators_are_told_as_such(tmp_path: Path) -> None:
     rows = told(tmp_path, steps(nothing, work_ns=20 * US))
-    assert "They are 30 a step and take 2.03 µs on average" in rows["host_operators"]["text"]
-    assert "on average" not in told(tmp_path, steps(nothing))["host_operators"]["text"]
+    assert "30 a step take less than 5.00 µs each" in rows["host_operators"]["text"]
+    assert "5.00 µs" not in told(tmp_path, steps(nothing))["host_operators"]["text"]
+
+
+@pytest.mark.parametrize(("long_us", "are_most"), [(2_500, True), (3_500, False)])
+def test_short_operators_beside_a_long_one(long_us: int, are_most: bool, tmp_path: Path) -> None:
+    """A thousand take 3 ms: most of the time, though they take longer than 5 µs on average, or not most."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            program.operator("aten::mm", long_us * US)
+            for _ in range(1_000):
+                program.operator("aten::add", 3 * US)
+    trace = opened(tmp_path, program)
+    frame = overview(trace)
+    assert not list(map(str, faults_of(trace, frame)))
+    text = frame.set_index("topic").loc["host_operators", "text"]
+    assert ("1,000 a step take less than 5.00 µs each" in text) is are_most
 
 
 @pytest.mark.parametrize(

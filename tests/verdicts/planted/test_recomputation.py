@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.sections import OPEN
+from hta_widgets.analysis.findings.sections import CHECKED, OPEN
 from tests.verdicts.planted.devices import H100, opened, operator
 from tests.verdicts.planted.host_program import US, Program
 
@@ -102,3 +102,15 @@ def test_nothing_is_said_without_shapes(tmp_path: Path) -> None:
     assert any(
         "whether the forward pass runs twice" in gap and "no shapes of operators" in gap for gap in gaps
     )
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_without_numbers_nothing_is_said_to_be_checked(tmp_path: Path, numbered: bool) -> None:
+    program = steps(() if numbered else LAYER)()
+    for each in program.events:
+        if not numbered:
+            each["args"].pop("Sequence number", None)
+    frame = overview(opened(tmp_path, program, H100))
+    assert "recomputation" not in set(frame["topic"])
+    checked = frame.loc[frame["severity"] == CHECKED, "checked"]
+    assert checked.str.contains("recomputation").any() == numbered
