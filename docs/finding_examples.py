@@ -29,6 +29,7 @@ from tests.verdicts.planted import (
     test_modes,
     test_offload,
     test_one_rank,
+    test_passes,
     test_pauses,
     test_pipelines,
     test_queue_full,
@@ -153,6 +154,7 @@ MADE: dict[str, Build] = {
     "adapters": lambda folder: test_serving_work.with_tail("_lora_shrink_kernel").open(folder),
     "sampling_work": lambda folder: test_serving_work.with_tail(test_serving_work.SAMPLER).open(folder),
     "unaccepted_drafts": lambda folder: test_serving_work.drafting(accepted=20).open(folder),
+    "passes_in_turn": lambda folder: test_passes.denoising().open(folder),
     "drafting": lambda folder: test_serving_work.drafting_in(test_serving_work.PROPOSE).open(folder),
     "one_batch_in_flight": lambda folder: test_serving_work.pipeline(folder, (1, 2)),
     "padding": lambda folder: _serves(

@@ -107,6 +107,9 @@ def _of_headline(screen: Screen) -> Iterator[str]:
         yield f"no finding says that: {apart[1]!r}"
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
     if timed is None and not apart:
+        named, _, cause = text.rpartition(" between steps: ")
+        if named and any(each.cause_words == cause for each in screen.story.advice):
+            text = f"{named} between steps"
         if of_server := re.fullmatch(rf"(.+); ({SHARE}) of the time is due to (.+)", text):
             text = of_server[1]
             yield from _costs_server(screen, of_server[2], of_server[3])

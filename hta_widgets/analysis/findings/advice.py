@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
+from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.findings.compiled import device_compiled, host_compiled
-from hta_widgets.analysis.findings.idle_time import Where
+from hta_widgets.analysis.findings.idle_time import MOST, Where
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.serving_advice import graphs_switch
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
+from hta_widgets.trace.classify import EventClass
 
+_JOIN = "Copy fewer, larger pieces: put what belongs together into one pinned buffer, and copy that at once."
 _PINNED = re.compile(r"^aten::_?pin_memory$|^Memcpy HtoD \(Pinned")
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
@@ -66,10 +71,12 @@ def idle_host(inputs: Inputs, where: Where) -> str:
         )
     if not where.drained_by:
         return said
-    return (
+    drained = (
         f"Look at {brief(where.drained_by)}: the host cannot be ahead of a device for which it waits. Read "
-        f"back later or less often, or launch more before. {said}"
+        "back later or less often, or launch more before."
     )
+    # what holds the host for long comes first: without the wait before it, it takes as long
+    return f"{said} {drained}" if where.recorded and where.long and where.places else f"{drained} {said}"
 
 
 def _late_host(inputs: Inputs, where: Where) -> str:
@@ -89,14 +96,30 @@ def _late_host(inputs: Inputs, where: Where) -> str:
             "less work for each launch does not help. Do it while the device has work, in another thread or "
             "process, on the device, or less often."
         )
+    if _between_copies(inputs, where):
+        return f"Look at {_first(where)} first. {_JOIN}"
     around = (where.places[0].name, *where.places[0].within)
     remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
     return f"{first} {_less_host_work(inputs, where)}"
 
 
+def _between_copies(inputs: Inputs, where: Where) -> bool:
+    """Whether most of the time lies between one copy and the next of its kind."""
+    rank_trace = inputs.trace.rank(where.rank)
+    work = device_work(rank_trace)
+    copies, name = work.event_class == EventClass.MEMORY_COPY, rank_trace.name[work.rows]
+    if len(copies) < 2:
+        return False
+    after = np.searchsorted(work.start, where.idle.end).clip(1, len(copies) - 1)
+    between = copies[after] & copies[after - 1] & (name[after] == name[after - 1])
+    return bool((where.idle.end - where.idle.start)[between].sum() > MOST * where.idle.length)
+
+
 def launch_bound(inputs: Inputs, where: Where) -> str:
     """Launching ahead, or fewer launches."""
+    if _between_copies(inputs, where):
+        return _JOIN
     if inputs.replays_graphs and where.places and "GraphLaunch" in where.places[0].name:
         return "Launching the graph takes this long: launch it earlier, while the device still has work."
     if where.drained_by:

@@ -27,6 +27,7 @@ _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
 MODULE = re.compile(r"^nn\.Module: ")
 _OWN_LINE = re.compile(r"\.py\(\d+\): ")
 _LIBRARY = re.compile(r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python[\d.]+)/")
+_PROGRAM_LINE = re.compile(rf"^(?!.*{_LIBRARY.pattern}).*{_OWN_LINE.pattern}")
 
 
 def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
@@ -78,10 +79,13 @@ def place_claim(measure: str, name: str, rank: int, /, within: tuple[str, ...] =
     return Claim(measure, name, "name", ranks=(rank,), about=about, shown=brief(short_place(name, within)))
 
 
-def line_claim(rank_trace: RankTrace, calls: Int64, **about: Any) -> Claim:
-    """`train.py(12): step`: where most of these calls come from in the program, libraries aside, or ""."""
+def line_claim(rank_trace: RankTrace, calls: Int64, through: bool = False, **about: Any) -> Claim:
+    """`train.py(12): step`: where most of these calls come from in the program, libraries aside, or "".
+
+    through: also where libraries are in between.
+    """
     python = rank_trace.event_class == EventClass.PYTHON
-    found = nearest(rank_trace, calls, python, _OWN_LINE)
+    found = nearest(rank_trace, calls, python, _PROGRAM_LINE if through else _OWN_LINE)
     own = [row >= 0 and not _LIBRARY.search(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
     line = _most_frequent(rank_trace, found[np.array(own, np.bool_)])
     return place_claim("launching_line", line, rank_trace.rank, **about)

@@ -7,10 +7,11 @@ from collections import Counter
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.callers import line_claim
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.evidence import evidence_of_event, evidence_of_loss
 from hta_widgets.analysis.findings.finding import Evidence, Finding
@@ -63,7 +64,8 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "{who} nothing but copy and fill memory {lost}.{on_path} {part} of that time goes to {name}.",
+            "{who} nothing but copy and fill memory {lost}.{on_path} {part} of that time goes to {name}."
+            "{line}",
             who="The devices do" if len(ranks) > 1 else say("The device{of_rank} does", of_rank=of_rank),
             lost=inputs.time_lost("copying_alone", share, cost, ranks),
             on_path=on_critical_path(off_path, "copying_alone", ranks),
@@ -71,6 +73,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
             part=Claim(
                 "copying_alone_by_name", 100.0 * part, "%", "copying_alone", tuple(ranks), {"name": kind}
             ),
+            line=_from_line(inputs, loss.worst, kind),
         ),
         _LONGER_THAN_COMPUTE
         if "Pinned" in kind and all(inputs.of(rank, _has_own_stream, kind) for rank in ranks)
@@ -83,6 +86,14 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         severity=severity,
         title=_FILLS if kind.startswith("Memset") and part >= _NEARLY_ALL else "",
     )
+
+
+def _from_line(inputs: Inputs, rank: int, name: str) -> Text:
+    """` Most often it comes from loop.py(7): load.`, where Python stacks are recorded."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & named(rank_trace, name.__eq__))
+    line = line_claim(rank_trace, rank_trace.issuer[rows].astype(np.int64), through=True)
+    return say(" Most often it comes from {line}.", line=line) if line.value else NOTHING_SAID
 
 
 def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:

@@ -143,6 +143,9 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         usual = " ".join(reversed(ways) if lost > int(frame["compute_ns"].sum()) else ways)
     if (twice := accumulation.too_often(inputs)) is not None:
         many, usual = many + twice, f"{accumulation.ADVICE} {usual}"
+    inside = _INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost)
+    if many and is_serving(inputs):  # of small messages most is latency
+        inside = ""
     off_path = off_critical_path(inputs, ranks, "exposed_communication")
     severity = severity_on_path(share, off_path)
     found = transferring_of(inputs, ranks) if severity else {}
@@ -161,7 +164,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
             on_path=on_critical_path(off_path, "exposed_communication", ranks),
             hidden=Claim("hidden_communication", hidden, "%", "communication", tuple(ranks)),
         ),
-        first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
+        first + (inside or usual),
         "comm_comp_overlap",
         evidence_of_loss(inputs, found, (EventClass.COMMUNICATION,), None, ""),
         share_of=loss.shares,

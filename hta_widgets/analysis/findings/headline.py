@@ -108,11 +108,13 @@ class Headline:
         if rows.empty:
             return said
         most = rows.sort_values("share_pct", ascending=False, kind="stable").iloc[0]
-        of_loss = frame[frame[["topic", "part_of"]].eq(most["topic"]).any(axis=1)]
-        of_loss = of_loss[2 * of_loss["share_pct"] >= most["share_pct"]]
-        if most["share_pct"] < WARNING_PCT or any(stated(rate, row) for _, row in of_loss.iterrows()):
+        cause = found[str(most["topic"])]
+        if most["share_pct"] < WARNING_PCT or stated(rate, most):
             return said
-        return f"{said}; {percent(most['share_pct'])} of the time is due to {found[most['topic']]}"
+        parts = frame[frame["part_of"].eq(most["topic"]) & (2 * frame["share_pct"] >= most["share_pct"])]
+        if any(stated(rate, row) for _, row in parts.iterrows()):
+            return said if BY_TOPIC[most["topic"]].general else f"{said}: {cause}"
+        return f"{said}; {percent(most['share_pct'])} of the time is due to {cause}"
 
     @property
     def _on_devices(self) -> bool:

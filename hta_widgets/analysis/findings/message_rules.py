@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.serving_ranks import is_serving
 from hta_widgets.analysis.findings.waiting import exposed_runs
 from hta_widgets.arrays import Bool
 from hta_widgets.trace.ordering import numbered
@@ -50,7 +51,7 @@ _ADVICE: Final = {
 }
 """By operation; then what DDP has for it, and what FSDP has."""
 _IN_PASSES: Final = (
-    "They run in the forward pass, too, between layers that need their results, so they cannot be joined: "
+    "They run in the forward pass, between layers that need their results, so they cannot be joined: "
     "let fewer ranks share a layer, or use all-reduces made for small messages, such as those of symmetric "
     "memory."
 )
@@ -146,7 +147,8 @@ def small_messages(inputs: Inputs) -> tuple[Text, pd.DataFrame]:
 def advice_for_small(inputs: Inputs, small: pd.DataFrame, collective: str = "") -> str:
     """What to do about many small messages of an operation."""
     collective = collective or str(small["collective"].iloc[0])
-    if 2 * int(small.index.isin(in_passes(inputs)).sum()) > len(small):
+    of_server = is_serving(inputs) and collective == "allreduce"  # whose launches graphs hide
+    if of_server or 2 * int(small.index.isin(in_passes(inputs)).sum()) > len(small):
         return _IN_PASSES
     if collective not in _ADVICE:
         return _OTHERWISE

@@ -92,9 +92,23 @@ def fp32_units(inputs: Inputs) -> Finding | None:
             'torch.set_float32_matmul_precision("high") is one line: fp32 tensors, multiplied as TF32 with '
             "10 bits of mantissa. torch.autocast with torch.bfloat16 also halves the memory traffic."
         )
+        if _convolves(inputs):
+            advice = (
+                "Let convolutions multiply in TF32 (torch.backends.cudnn.allow_tf32 = True) and cuDNN choose "
+                "among its kernels (torch.backends.cudnn.benchmark = True). torch.autocast with "
+                "torch.bfloat16 also halves the memory traffic."
+            )
     elif found == "bf16":
         advice = "torch.autocast with torch.bfloat16, which also halves the memory traffic."
     return _finding(inputs, _FULL, share, lost, "in full fp32", _of_cores(inputs, ranks), advice)
+
+
+def _convolves(inputs: Inputs) -> bool:
+    """Whether most products in full fp32 are convolutions, for which another switch counts, by time."""
+    total = inputs.kernel_times.sum(axis=1)
+    full = {name: kernel_class(name) for name in total.index if kernel_class(name).unit in _FULL}
+    of_convolutions = [name for name, found in full.items() if found.operation == "convolution"]
+    return bool(2 * total[of_convolutions].sum() > total[list(full)].sum())
 
 
 def _tensor_cores(inputs: Inputs, rank: int) -> str | None:

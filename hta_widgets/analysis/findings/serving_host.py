@@ -95,6 +95,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         place_claim("between_steps_in", name, worst, nth=nth) for nth, name in enumerate(names)
     ]
     row = open_in(inputs.trace.rank(worst), lost[worst].longest, names.__contains__)
+    alone = worst if lost[worst].length >= _NEARLY_ALL * cost * len(ranks) else None
     return Finding(
         cost,
         share,
@@ -106,7 +107,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         ),
         _remedy(inputs, places),
         "serving_steps",
-        Evidence(rank=worst if len(lost) > 1 else None, event_rank=worst, span=lost[worst].longest,
+        Evidence(rank=alone if len(idle) > 1 else None, event_rank=worst, span=lost[worst].longest,
                  event_id=None if row < 0 else int(inputs.trace.rank(worst).event_id[row])),
         change=Change(
             say("without {places} then", places=says(shown)),
@@ -114,7 +115,7 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
         ) if any(not _MESSAGE.search(name) for name in names) else None,
         saves_at_most="scheduled ahead, each step begins when the one before it ends",
         lost=lost,
-        explains=worst if lost[worst].length >= _NEARLY_ALL * cost * len(ranks) else None,
+        explains=alone,
         share_of={rank: 100.0 * idle[rank].length / judged[rank] for rank in ranks} if len(ranks) > 1 else {},
     )  # fmt: skip
 

@@ -148,7 +148,7 @@ def kv_transfer(inputs: Inputs) -> Finding | None:
         100.0 * alone / judged,
         say(
             "Keys and values move to or from other memories {lost}, {alone} while the device does nothing "
-            "else. The other side of a transfer is in a recording of its own.",
+            "else. If that is another server, it has a recording of its own.",
             lost=inputs.time_lost("kv_moved", share, whole // len(ranks), ranks),
             alone=inputs.of_time("kv_moved_alone", 100.0 * alone / judged, ranks),
         ),

@@ -46,6 +46,7 @@ _ADVICE: Final = {
     "communication": EXCHANGE_LESS,
     "experts": "Larger batches read the weights of experts less often per token; so do experts that are "
     "divided among more devices.",
+    "copies": "Copy beside compute, on a stream of its own, or keep on the device what is copied.",
     "LoRA": "Merge the adapter into the weights if all requests use one; else adapters of lower rank, or of "
     "fewer modules, take less time.",
     "sampling": "Sample fewer requests with top-p, top-k or penalties, or use the engine's fused sampler.",
@@ -347,6 +348,7 @@ def _parts(rank_trace: RankTrace, known: Roles) -> npt.NDArray[np.object_]:
     )
     parts[expert_rows(rank_trace)[known.rows]] = "experts"
     parts[rank_trace.event_class[known.rows] == EventClass.COMMUNICATION] = "communication"
+    parts[rank_trace.event_class[known.rows] == EventClass.MEMORY_COPY] = "copies"
     return parts
 
 

@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.saving import NOT_ESTIMATED
 from hta_widgets.analysis.findings.sections import LATER, MEMORY, SAVES
 from hta_widgets.analysis.findings.shown_at import Place, places_of
+from hta_widgets.analysis.idle.pauses import LEAST_NS as PAUSE_NS
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.formatting import capitalised, decapitalised, duration, percent
 from hta_widgets.trace.model import Trace
@@ -227,6 +228,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     if len(rules) == 1 and RANK not in rules[0].cause and not said.startswith(rules[0].title.rstrip(",.")):
         causes = []  # the title says more than what all findings of the rule are
     words = next(filter(None, causes), decapitalised(said))
+    if rules and rules[-1].among_ranks == "late" and not said.startswith(rules[-1].title):  # it says why
+        words = decapitalised(said).replace(" a rank ", f" rank {row['rank']} ")
     if rules and said.startswith(rules[-1].title):
         words += said.removeprefix(rules[-1].title)  # where most of it lies
     if (why := _why_late(frame, row)) is not None:
@@ -235,25 +238,37 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" ({operator})"
     elif claimed(row, "launch_call"):
         words += " (its slow host)"
+    elif rules and not rules[-1].says_why and (place := _held_in(row)):
+        words += f" ({place})"
     return words
+
+
+def _held_in(row: pd.Series) -> str:
+    """The function in which a host is for long while most of a loss lasts; "" where no single one is."""
+    longest = (each["value"] for each in _claims(row) if each["measure"] == "longest_idle")
+    return claimed(row, "most_idle_in").rpartition(": ")[2] if next(longest, 0) >= PAUSE_NS else ""
+
+
+def _claims(row: pd.Series) -> list[dict[str, Any]]:
+    claims: list[dict[str, Any]] = json.loads(row["claims"] or "[]")
+    return claims
 
 
 def claimed(row: pd.Series, measure: str) -> str:
     """The first claim of a measure, as a row of `overview` shows it; "" if it has none."""
-    claims = json.loads(row["claims"] or "[]")
-    return next((str(claim["shown"]) for claim in claims if claim["measure"] == measure), "")
+    return next((str(claim["shown"]) for claim in _claims(row) if claim["measure"] == measure), "")
 
 
 def stated(row: pd.Series, other: pd.Series) -> bool:
     """Whether the headline of a row of `overview` has the time that another row says is lost."""
-    claims = json.loads(other["claims"] or "[]")
+    claims = _claims(other)
     lost = {claim["measure"] for claim in claims if claim["unit"] == "%"}
     times = {
         (claim["measure"], str(claim["shown"]))
         for claim in claims
         if str(claim["unit"]).startswith("ns") and claim["measure"] in lost
     }
-    own = {(claim["measure"], str(claim["shown"])) for claim in json.loads(row["claims"] or "[]")}
+    own = {(claim["measure"], str(claim["shown"])) for claim in _claims(row)}
     return any(shown in row["headline"] for _, shown in times & own)
 
 

@@ -23,7 +23,12 @@ from hta_widgets.analysis.serving.table import is_server, steps_of
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-_NAMES: Final = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector", re.IGNORECASE)
+_NAMES: Final = re.compile(
+    r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector"
+    # to and from memory of the host, in vLLM and SGLang
+    r"|transfer_kv|kv_?(?:cache_)?offload|swap_blocks|hi_?cache",
+    re.IGNORECASE,
+)
 
 
 @memoize_per_rank()

@@ -599,7 +599,10 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
 def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
     """When kernels or copies run that are named after transfers of keys and values, or launched in such a
     call; and when anything else runs."""
-    word = re.compile(r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector", re.IGNORECASE)
+    word = re.compile(
+        r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector|transfer_kv|kv_offload|swap_blocks|hicache",
+        re.IGNORECASE,
+    )
     begins = [
         each.start for each in rank.events if each.category == "user_annotation" and labelled(each.name)
     ]
@@ -632,6 +635,7 @@ def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
 
 
 _NAMED = (
+    ("copies", r"^Memcpy"),
     ("LoRA", r"lora_|[bs]gmv"),
     (
         "communication",
@@ -641,7 +645,7 @@ _NAMED = (
     ("experts", r"moe|expert|matmul_ogs|routing|bitmatrix|topk_|finalize_|grouped_gemm|GroupProblem"),
     (
         "others",
-        r"norm|rope|rotary|_and_cache|store_kvcache|act_and_mul|Mem(cpy|set)|elementwise|gather|triton_",
+        r"norm|rope|rotary|_and_cache|store_kvcache|act_and_mul|Memset|elementwise|gather|triton_",
     ),
     ("attention", r"attention|attn|flash(?!infer)|reduce_segments"),
     ("sampling", r"argmax|sampl"),
@@ -747,3 +751,25 @@ def padding(rank: PlainRank, about: dict[str, Any]) -> int:
         (step.end - step.start) * (sizes[step.requests] - step.requests) // sizes[step.requests]
         for step in mine
     )
+
+
+def denoising(rank: PlainRank, module: str) -> list[int]:
+    """How often a module begins between each call of a scheduler's step and the next."""
+    scheduled = [
+        each.start for each in rank.events if re.search(r"/scheduling_\w+\.py\(\d+\): step$", each.name)
+    ]
+    begins = [each.start for each in rank.named(module)]
+    return [sum(one < begin < after for begin in begins) for one, after in pairwise(scheduled)]
+
+
+@check("module_in_passes")
+def module_in_passes(job: Job, stated: Stated) -> str:
+    """It runs in each denoising step."""
+    return "" if all(denoising(the_rank(job, stated), str(stated.value))) else "not in each step"
+
+
+@check("passes_of_step")
+def passes_of_step(job: Job, stated: Stated) -> str:
+    """So often."""
+    found = set(denoising(the_rank(job, stated), stated.about["module"]))
+    return "" if found == {stated.value} else f"it runs {sorted(found)} times"

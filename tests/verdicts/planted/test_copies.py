@@ -11,6 +11,7 @@ import pytest
 from hta_widgets import edits
 from hta_widgets.analysis import what_if
 from hta_widgets.analysis.findings import OPEN, overview
+from hta_widgets.analysis.findings.story import story
 from tests.verdicts.planted.host_program import US, Program
 from tests.verdicts.planted.test_precision import A100, V100, opened
 
@@ -133,3 +134,43 @@ def test_copies_that_compute_hides_save_nothing_now(tmp_path: Path):
             program.synchronise()
     frame = overview(opened(tmp_path, program, V100)).set_index("topic")
     assert frame.loc["pageable_copies", "section"] == "not now"
+
+
+@pytest.mark.parametrize(
+    ("names", "copies"),
+    [((PAGEABLE,), True), ((PAGEABLE, "Memcpy DtoH (Device -> Pinned)"), False), ((), False)],
+)
+def test_a_late_host_between_copies_is_helped_by_fewer_of_them(tmp_path: Path, names, copies: bool) -> None:
+    """Also of one kind only: what lies between reading back and copying anew is another part of a step."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for nth in range(40):
+                with program.inside("cpu_op", "aten::copy_"):
+                    program.silence(20 * US)
+                    if names:
+                        program.copy(10 * US, names[nth % len(names)])
+                    else:
+                        program.launch(10 * US)
+            program.launch(1_000 * US)
+            program.synchronise()
+    row = overview(opened(tmp_path, program, A100)).set_index("topic").loc["idle_host"]
+    assert ("one pinned buffer" in row["suggestion"]) is copies
+    assert ("CUDA graphs" in row["suggestion"]) is not copies
+
+
+@pytest.mark.parametrize(("ns", "named"), [(3_000 * US, True), (100 * US, False)])
+def test_a_headline_names_what_holds_the_host_for_long(tmp_path: Path, ns: int, named: bool) -> None:
+    """And advice begins with it; what the host waited for before comes second."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(4):
+                program.launch(500 * US)
+                with program.inside("cpu_op", "aten::item"):
+                    program.synchronise()
+                program.operator("aten::sort", ns)
+    trace = opened(tmp_path, program, A100)
+    row = overview(trace).set_index("topic").loc["idle_host"]
+    assert story(trace).headline.endswith("kernels launched too late (aten::sort)") is named
+    assert row["suggestion"].startswith(f"Look at {'aten::sort' if named else 'cudaDeviceSynchronize'}")

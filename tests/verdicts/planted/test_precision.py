@@ -63,7 +63,7 @@ def told(folder: Path, program: Callable[[], Program], device: str | None) -> di
     [
         # 12 of 20 kernels at twice the speed save 6 of 20; the gaps between kernels and the waits stay
         (steps((FP32, 12), (ADD, 8)), V100, "fp32_units", 30.0, ("GradScaler", "V100 SXM", "7.96 times")),
-        (steps((CONVOLUTION, 12), (ADD, 8)), A100, "fp32_units", 30.0, ("set_float32_matmul_precision",)),
+        (steps((CONVOLUTION, 12), (ADD, 8)), A100, "fp32_units", 30.0, ("cudnn.allow_tf32",)),
         (steps((FP32, 8), (HALF, 12)), A100, "fp32_units", 20.0, ("16.0 times",)),
         (steps((AMD32, 12), (ADD, 8)), MI300, "fp32_units", 30.0, ("torch.bfloat16", "MI300X")),
         (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("torch.bfloat16", "twice as fast")),
@@ -186,3 +186,17 @@ def test_fsdp_is_advised_where_it_runs(tmp_path: Path) -> None:
     assert "MixedPrecisionPolicy" in told(tmp_path, with_fsdp, A100)["tf32_units"]["suggestion"]
     without = told(tmp_path, steps((TF32, 12), (ADD, 8)), A100)["tf32_units"]["suggestion"]
     assert "FSDP" not in without and "torch.bfloat16" in without
+
+
+CONVOLVES = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tilesize128x64x8_cudnn"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "switch"),
+    [
+        (((CONVOLVES, 6), (FP32, 1)), "torch.backends.cudnn.allow_tf32"),
+        (((FP32, 6), (CONVOLVES, 1)), "torch.set_float32_matmul_precision"),
+    ],
+)
+def test_convolutions_have_a_switch_of_their_own(tmp_path: Path, kernels, switch: str) -> None:
+    assert switch in told(tmp_path, steps(*kernels), A100)["fp32_units"]["suggestion"]

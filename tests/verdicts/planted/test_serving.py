@@ -360,7 +360,42 @@ def test_keys_and_values_that_move_to_another_memory(tmp_path: Path, name: str, 
     (said,) = [each for each in json.loads(row["claims"]) if each["measure"] == "kv_moved_alone"]
     assert said["value"] == pytest.approx(100 * 11 * MS / sum(server.periods), rel=0.02)
     assert row["cost_ns"] == pytest.approx(11 * MS, rel=0.02)
-    assert "recording of its own" in row["text"]
+    assert "If that is another server" in row["text"]
+
+
+def test_keys_and_values_that_are_swapped_within_steps(tmp_path: Path) -> None:
+    """Copies are a part of a step's work, and no other kernels."""
+    server = Server(schedule_ns=0, read_ns=0, engine="vllm")
+    program = server.program
+    for _ in range(12):
+        program._calls += 1
+        offloads = "vllm/v1/kv_offload/worker/cpu_gpu.py(150): transfer_async"
+        with program.inside("user_annotation", DECODE.vllm):
+            program.silence(1_000)
+            with program.inside("python_function", offloads, **{"Python id": program._calls}):
+                for _ in range(4):
+                    program.copy(MS, "Memcpy HtoD (Pinned -> Device)")
+            program.launch(6 * MS, "gemm")
+            program.synchronise()
+    trace = server.open(tmp_path)
+    assert not faults(trace)
+    assert "matrix products 60.0 % and copies 40.0 %" in rows_of(trace)["serving_work"]["text"]
+    assert "kv_transfer" in rows_of(trace)
+    assert re.search(r"; 39\.\d % of the time is due to copies without compute$", story(trace).headline)
+
+
+@pytest.mark.parametrize(("apart_ns", "rank"), [(0, None), (3 * MS, 1)])
+def test_a_rank_is_named_where_it_alone_waits_between_steps(tmp_path: Path, apart_ns: int, rank) -> None:
+    servers = [Server(schedule_ns=0 if apart_ns else 3 * MS, read_ns=0) for _ in range(2)]
+    for _ in range(12):
+        for nth, server in enumerate(servers):
+            if nth and apart_ns:
+                server._frame("/srv/engine/loggers.py(120): log", apart_ns)
+            server.serve(DECODE, base_ns=4 * MS if nth else 4 * MS + apart_ns)
+    trace = job(tmp_path, *(server.events for server in servers))
+    assert not faults(trace)
+    found = rows_of(trace)["bubble_between_steps"]["rank"]
+    assert (None if pd.isna(found) else found) == rank
 
 
 @pytest.mark.parametrize(

@@ -157,8 +157,10 @@ def pipeline(folder: Path, turns: tuple[int, ...], both: bool = False) -> Trace:
 
 @pytest.mark.parametrize("turns", [(1, 2), (1, 1, 2, 2), (1, 2, 3)])
 def test_stages_that_work_in_turn(tmp_path: Path, turns: tuple[int, ...]) -> None:
-    rows = rows_of(pipeline(tmp_path, turns))
+    trace = pipeline(tmp_path, turns)
+    rows = rows_of(trace)
     row = rows["one_batch_in_flight"]
+    assert story(trace).headline.endswith(" between steps: a pipeline with one batch in it")
     assert rows["bubble_between_steps"]["part_of"] == "one_batch_in_flight"
     stages = max(turns)
     assert f"Only one batch is on its way through {stages} stages." in row["text"]

@@ -205,3 +205,23 @@ def test_small_messages_whose_latency_no_fit_tells(
         row = rows.loc["exposed_communication"]
         assert (f"{count} allreduces a step send at most 8.00 KiB each." in row["text"]) is is_told
         assert row["suggestion"].startswith("Flatten them into one tensor") is is_told
+
+
+def test_small_messages_of_a_server_cannot_be_joined(tmp_path: Path) -> None:
+    """Those of tensor parallelism lie between layers, also where graphs hide what launches them."""
+    program = Rank()
+    for _ in range(STEPS):
+        with program.inside("user_annotation", "step[DECODE bs=1]"):
+            for _ in range(20):
+                program.launch(50 * US, "gemm")
+                program.alone()
+                program.send(4_096)
+                program.alone()
+            program.synchronise()
+    trace = job(tmp_path, program.events, program.events)
+    frame = overview(trace)
+    assert not list(faults_of(trace, frame))
+    row = frame.set_index("topic").loc["exposed_communication"]
+    assert "20 allreduces a step send at most 4.00 KiB each" in row["text"]
+    assert "all-reduces made for small messages" in row["suggestion"]
+    assert "Flatten" not in row["suggestion"]
