@@ -155,7 +155,7 @@ MADE: dict[str, Build] = {
     "sampling_work": lambda folder: test_serving_work.with_tail(test_serving_work.SAMPLER).open(folder),
     "unaccepted_drafts": lambda folder: test_serving_work.drafting(accepted=20).open(folder),
     "passes_in_turn": lambda folder: test_passes.denoising().open(folder),
-    "drafting": lambda folder: test_serving_work.drafting_in(test_serving_work.PROPOSE).open(folder),
+    "drafting_time": lambda folder: test_serving_work.drafting_in(test_serving_work.PROPOSE).open(folder),
     "one_batch_in_flight": lambda folder: test_serving_work.pipeline(folder, (1, 2)),
     "padding": lambda folder: _serves(
         Server(engine="atom", schedule_ns=0, read_ns=0), Batch(decodes=100, kv=5000)

@@ -99,7 +99,7 @@ def _in_calls(rank_trace: RankTrace) -> Intervals:
 
 
 RULE = Rule(
-    topic="drafting",
+    topic="drafting_time",
     question="whether drafts save time",
     title="Drafting",
     label="Drafts",

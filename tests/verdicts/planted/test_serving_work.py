@@ -96,7 +96,7 @@ def drafting_in(call: str, ns: int = 3 * MS, accepted: int = 0) -> Server:
 
 def test_drafts_of_which_nothing_shows_how_many_are_accepted(tmp_path: Path) -> None:
     trace = drafting_in(PROPOSE).open(tmp_path)
-    row = rows_of(trace)["drafting"]
+    row = rows_of(trace)["drafting_time"]
     assert row["share_pct"] == pytest.approx(100 * 3 / 7, rel=0.01)
     assert "if a request gets more than 1.75 tokens per turn" in row["text"]
     assert "(vLLM: num_speculative_tokens of --speculative-config)" in row["suggestion"]
@@ -109,7 +109,7 @@ def test_a_model_that_drafts_in_steps_of_its_own(tmp_path: Path) -> None:
         for _ in range(2):
             server.serve(Batch(decodes=16, word="DECODE"), token_ns=0, base_ns=MS, kernels=2)
         server.serve(Batch(decodes=16, drafts=3, word="TARGET_VERIFY"), token_ns=0)
-    row = rows_of(server.open(tmp_path))["drafting"]
+    row = rows_of(server.open(tmp_path))["drafting_time"]
     assert row["share_pct"] == pytest.approx(100 * 2 / 6, rel=0.02)
     assert "more than 1.5 tokens per turn" in row["text"]
 
@@ -123,7 +123,7 @@ def test_a_model_that_drafts_in_steps_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_drafts_of_which_more_is_known_or_that_take_little(tmp_path: Path, server) -> None:
-    assert "drafting" not in rows_of(server().open(tmp_path))
+    assert "drafting_time" not in rows_of(server().open(tmp_path))
 
 
 def test_a_headline_has_the_largest_loss_of_a_server(tmp_path: Path) -> None:
