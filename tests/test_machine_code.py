@@ -27,7 +27,7 @@ from hta_widgets.jit import Kernel, kernel, machine_code, object_code, portable
 from hta_widgets.trace import links
 from hta_widgets.trace.reader import dictionary, event_scan, head, scanner
 from tests.fuzz.mutators import document
-from tests.support import ROOT
+from tests.support import ROOT, is_asked, shared_input
 
 Floats = npt.NDArray[np.float64]
 READING = (dictionary.intern_text, dictionary.fill_slots, event_scan.scan_block, head._search)
@@ -80,6 +80,20 @@ def test_no_numba_is_imported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path / "report.html")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"] * len(uses), done.stderr
+
+
+def test_first_screens_of_every_kind_of_recording_need_no_compiler() -> None:
+    code = (
+        "import sys; from hta_widgets import Trace; from hta_widgets.analysis.findings.story import story\n"
+        "for path in sys.argv[1:]:\n"
+        "    story(Trace.open(path, cache=False))\n"
+        "    assert 'numba' not in sys.modules, path"
+    )
+    folder = shared_input("recordings")
+    paths = [str(path) for path in sorted(folder.iterdir()) if path.is_dir() and is_asked(path)]
+    assert len(paths) > 20
+    done = subprocess.run([sys.executable, "-c", code, *paths], cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
 
 
 placed_here = pytest.mark.skipif(not object_code.IS_POSSIBLE, reason="LLVM places machine code here")

@@ -27,6 +27,7 @@ def nest(
     order of calls: a row is not the caller of those listed before it. A row that only partly overlaps another
     is not its child.
     """
+    start, end = np.ascontiguousarray(start), np.ascontiguousarray(end)  # which the build's kernels take
     parent = np.full(len(start), -1, np.int32)
     kind = rank_in_tie.astype(np.int8, copy=False)
     rows = order_of_nesting(lane, start, end, kind, by_start)

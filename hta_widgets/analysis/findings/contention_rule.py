@@ -24,7 +24,7 @@ _STEPS: Final = 4
 _USUAL: Final = 0.25
 """The quantile of the steps: of a call that waits in most of them, too, it is how long that computes."""
 _TIMES: Final = 10
-_TURN_NS: Final = 1_000_000
+TURN_NS: Final = 1_000_000
 _SEVERAL: Final = 3
 """Operators: what is slow now and then in only one of them may be its own."""
 _MOST_CALLS: Final = 0.25
@@ -49,9 +49,9 @@ def interrupted(rank_trace: RankTrace, thread: int) -> tuple[Int64, float]:
     rows = (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.iteration >= 0)
     at = np.flatnonzero(rows & (rank_trace.thread == thread))
     at = at[np.argsort(rank_trace.start[at], kind="stable")]
-    spans = spans_of(rank_trace, at)
-    around = nest(spans[:, 0], spans[:, 1], np.zeros(len(at), np.int64), np.zeros(len(at), np.int8))
-    own = own_time(open_time(rank_trace, at), spans, around)
+    start, end = rank_trace.start[at], rank_trace.end[at]
+    around = nest(start, end, np.zeros(len(at), np.int64), np.zeros(len(at), np.int8))
+    own = own_time(open_time(rank_trace, at), spans_of(rank_trace, at), around)
     calls = pd.DataFrame({"step": rank_trace.iteration[at], "name": rank_trace.name[at], "own": own})
     of_step = calls.groupby(["step", "name"])
     calls["place"], calls["count"] = of_step.cumcount(), of_step["own"].transform("size")
@@ -60,7 +60,7 @@ def interrupted(rank_trace: RankTrace, thread: int) -> tuple[Int64, float]:
     whole, call = calls["own"].sum(), ["name", "count", "place", "inputs"]
     calls = calls[calls.groupby(call)["own"].transform("size") >= _STEPS]
     usual = calls.groupby(call)["own"].quantile(_USUAL, interpolation="lower").rename("usual")
-    slow = calls[calls["own"] >= _TURN_NS].join(usual, call)
+    slow = calls[calls["own"] >= TURN_NS].join(usual, call)
     slow = slow[slow["own"] >= _TIMES * slow["usual"]]
     by_chance = (
         slow["name"].nunique() >= _SEVERAL

@@ -219,14 +219,14 @@ def _region(inputs: Inputs, rank: int, part: Intervals) -> tuple[str, int]:
     regions = (rank_trace.event_class == EventClass.ANNOTATION) & ~rank_trace.is_device
     launching = np.unique(rank_trace.thread[rank_trace.issuer[rank_trace.launch >= 0]])
     regions &= (rank_trace.stream == NULL) & np.isin(rank_trace.thread, launching) & ~marks_steps(rank_trace)
+    rows = np.flatnonzero(regions)
+    names, least = rank_trace.name[rows], _NEARLY_ALL * part.length
     found: list[tuple[int, str, int]] = []
-    for code in np.unique(rank_trace.name[regions]).tolist():
-        open_ = open_time(rank_trace, regions & (rank_trace.name == code)) & judged
+    # those of other names are together too short
+    for code in np.flatnonzero(np.bincount(names, rank_trace.dur[rows]) >= max(least, 1)).tolist():
+        open_ = open_time(rank_trace, rows[names == code]) & judged
         inside = (open_ & part).length
-        if (
-            inside >= _NEARLY_ALL * part.length
-            and inside * judged.length >= _MORE * open_.length * part.length
-        ):
+        if inside >= least and inside * judged.length >= _MORE * open_.length * part.length:
             found.append((open_.length, rank_trace.names[code], inside))
     _, name, inside = min(found, default=(0, "", 0))
     return name, inside

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.call_time import open_time
-from hta_widgets.analysis.findings.contention_rule import interrupted
+from hta_widgets.analysis.findings.contention_rule import TURN_NS, interrupted
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -39,9 +39,10 @@ _LEAST_NS: Final = 10_000
 """A kernel that is shorter may end before its launch returns anyway."""
 
 
-def _idle(
-    inputs: Inputs, when: Callable[[Inputs, int], Intervals]
-) -> tuple[Loss, dict[int, Intervals]] | None:
+_Found = tuple[Loss, dict[int, Intervals]]
+
+
+def _idle(inputs: Inputs, when: Callable[[Inputs, int], Intervals]) -> _Found | None:
     """The idle time in which a host is late, of some time of each rank, and what of it is lost."""
     if inputs.idle.empty:
         return None
@@ -57,7 +58,7 @@ def _late(inputs: Inputs, rank: int, when: Callable[[Inputs, int], Intervals]) -
 
 def _finding(
     inputs: Inputs,
-    found: tuple[Loss, dict[int, Intervals]],
+    found: _Found,
     part: str,
     text: str,
     advice: str,
@@ -165,15 +166,13 @@ def _blocking_pct(inputs: Inputs, rank: int) -> float:
 
 def without_core(inputs: Inputs) -> Finding | None:
     """Devices that wait since calls of all kinds take far longer than usual, now one, now another."""
-    late = _idle(inputs, _always)  # asked first, as long calls are quickly known to cost little
-    found = late and _idle(inputs, _while_interrupted)
-    if not late or not found:
+    late = _idle(inputs, _always)
+    if late is None or not _is_most(late, _idle(inputs, _in_long_calls)):  # which is quick to see
         return None
-    loss, time = found
-    if sum(time[each].length for each in loss.ranks) < _MOST * sum(
-        late[1][each].length for each in loss.ranks
-    ):
+    found = _idle(inputs, _while_interrupted)
+    if found is None or not _is_most(late, found):
         return None
+    loss = found[0]
     rank_trace = inputs.trace.rank(loss.worst)
     row = longest_row(rank_trace, _interrupted(rank_trace))
     name = rank_trace.names[rank_trace.name[row]]
@@ -190,6 +189,21 @@ def without_core(inputs: Inputs) -> Finding | None:
         name=Claim("longest_interrupted", name, "name", ranks=(loss.worst,)),
     )
     return replace(finding, change=Change("without these pauses", lambda _: [edits.host(0, exposed=True)]))
+
+
+def _is_most(late: _Found, found: _Found | None) -> bool:
+    """Whether it is most of the time for which the same hosts are late."""
+    if found is None:
+        return False
+    (loss, time), (_, whole) = found, late
+    return sum(time[each].length for each in loss.ranks) >= _MOST * sum(
+        whole[each].length for each in loss.ranks
+    )
+
+
+def _in_long_calls(inputs: Inputs, rank: int) -> Intervals:
+    rank_trace = inputs.trace.rank(rank)
+    return open_time(rank_trace, (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.dur >= TURN_NS))
 
 
 def _while_interrupted(inputs: Inputs, rank: int) -> Intervals:
