@@ -61,7 +61,7 @@ def _headline(reading: dict[str, Any], frame: pd.DataFrame, said: pd.DataFrame, 
     first = said["topic"].iloc[0] if len(said) else ""
     cannot = first in ABSTAINS or not len(said)
     if "no_device" in wanted and not len(said):
-        if "no device events" not in found.headline:
+        if "device events" not in found.headline:
             found.wrong.append("does not say that no device work is recorded")
     elif not wanted or "abstains" in wanted:
         if not cannot and first not in wanted:

@@ -13,6 +13,7 @@ from examples.simulator import SimulatedJob, simulate
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
 from hta_widgets.analysis.device_time.step_times import slowest_steps
 from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.findings.story import story
 from hta_widgets.engine import Superseded, checkpoint
 from tests.analysis.training_memory import Training
 from tests.support import shared_trace
@@ -234,9 +235,7 @@ def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trac
     assert panel.chart["type"] == "trend"
     every = ddp.iterations["iteration"].nunique()
     assert panel.marks["rows"] == every
-    assert panel.sentence.startswith(
-        "Waiting for a late rank costs 14.6 % of the time. Without it, 7.41 % is saved"
-    )
+    assert panel.sentence == f"{story(ddp).headline}."
     late, slow, stall, verdict, checked = panel.notes
     assert (verdict["severity"], verdict["kind"]) == ("verdict", "kernel_breakdown")
     assert checked["severity"] == "checked"
@@ -259,7 +258,7 @@ def test_an_overview_without_findings_shows_the_steps(tmp_path: Path, until: Any
     until(lambda: panel.status == "idle")
     assert (panel.rows, [note["severity"] for note in panel.notes]) == (2, ["verdict", "checked"])
     assert panel.marks["rows"] == 4
-    assert panel.sentence.startswith("Computing takes 9")
+    assert "; nothing to save stands out: the GPU computes 9" in panel.sentence
     assert panel.figure().layout.title.text == "What stands out"
 
 

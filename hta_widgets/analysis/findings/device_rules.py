@@ -90,10 +90,14 @@ def memory_copies(inputs: Inputs) -> Finding | None:
 
 def _from_line(inputs: Inputs, rank: int, name: str) -> Text:
     """` Most often it comes from loop.py(7): load.`, where Python stacks are recorded."""
+    line = inputs.of(rank, _line_of, name)
+    return say(" Most often it comes from {line}.", line=line) if line.value else NOTHING_SAID
+
+
+def _line_of(inputs: Inputs, rank: int, name: str) -> Claim:
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & named(rank_trace, name.__eq__))
-    line = line_claim(rank_trace, rank_trace.issuer[rows].astype(np.int64), through=True)
-    return say(" Most often it comes from {line}.", line=line) if line.value else NOTHING_SAID
+    return line_claim(rank_trace, rank_trace.issuer[rows].astype(np.int64), through=True)
 
 
 def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:

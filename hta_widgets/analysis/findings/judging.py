@@ -73,7 +73,7 @@ def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
     found = [each for each in first if each and each.finding.severity]
     withheld = why_withheld(inputs, starting.finding if starting else None)
     if inputs.trace.exceeds_memory and not withheld:
-        inputs.ask_ahead(rule.judge for rule in RULES)
+        inputs.ask_ahead(ask for rule in RULES for ask in (rule.judge, rule.applies))
     absent: list[Rule] = []
     lacking: dict[tuple[str, str], list[str]] = {}
     failed: list[Open] = []

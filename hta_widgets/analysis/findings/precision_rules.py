@@ -205,9 +205,11 @@ def _finding(
         "products, convolutions and attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         lost=say(
-            f"{{cost}} more than in {into}, at half the peak of this device or with half the bytes."
+            f"{{cost}} more than in {into}. That is so at half the peak of this device, or with half the "
+            "bytes."
             if known
-            else f"at least {{cost}} more than in {into}: half of their time, {into} {are} half the bytes.",
+            else f"at least {{cost}} more than in {into}. That is half of their time, as {into} {are} half "
+            "the bytes.",
             cost=lost_to,
         ),
         share=Claim("share_of_products", share, "%", "time of products", (), which),
