@@ -56,10 +56,10 @@ class Category:
     strict: bool = False
 
 
-# Kineto's activity types (libkineto/src/ActivityType.cpp) and the names of the 2021 schema (capitalised).
 COUNTER_RANGE: Final = "cuda_profiler_range"
 """The category of rows with counters of a kernel: they take the place of the kernel's own."""
 
+# Kineto's activity types (libkineto/src/ActivityType.cpp) and the names of the 2021 schema (capitalised).
 CATEGORIES: dict[str, Category] = {
     "kernel": Category(EventClass.COMPUTE, device=True, named=True),
     "Kernel": Category(EventClass.COMPUTE, device=True, named=True),

@@ -12,7 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.compare.agreement import judged, parts_of
 from hta_widgets.analysis.compare.comparability import checked
 from hta_widgets.analysis.compare.entries import Line
-from hta_widgets.analysis.compare.lines import By, Table, Time, compared, occurs, tables
+from hta_widgets.analysis.compare.lines import By, Table, Time, compared, most_changed, occurs, tables
 from hta_widgets.analysis.compare.moves import at, origins
 from hta_widgets.analysis.compare.noise import INCONCLUSIVE
 from hta_widgets.analysis.compare.parts import parts
@@ -162,7 +162,7 @@ def _number_of_lines(frame: pd.DataFrame) -> int:
 
 def _greatest(frame: pd.DataFrame) -> str:
     """The line that changed most, by how much, and in which run."""
-    top = frame.iloc[int(frame["change_ns"].abs().to_numpy().argmax())]
+    top = most_changed(frame)
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     change = signed(top["change_ns"], duration(top["change_ns"]))
     return f"{short_kernel_name(top['line'])} {words}: {change} per step in {top['run']}"

@@ -51,6 +51,11 @@ def occurs(table: Table) -> npt.NDArray[np.bool_]:
     return found
 
 
+def most_changed(rows: pd.DataFrame) -> pd.Series:
+    """The row whose time changed most, longer or shorter."""
+    return rows.iloc[int(rows["change_ns"].abs().to_numpy().argmax())]
+
+
 def compared(
     old: Table, old_steps: Steps, new: Table, new_steps: Steps
 ) -> tuple[Difference, npt.NDArray[np.bool_]]:

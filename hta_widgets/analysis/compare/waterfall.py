@@ -12,7 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.compare.agreement import judged, parts_of
 from hta_widgets.analysis.compare.comparability import checked
-from hta_widgets.analysis.compare.lines import compared, tables
+from hta_widgets.analysis.compare.lines import compared, most_changed, tables
 from hta_widgets.analysis.compare.noise import (
     INCONCLUSIVE,
     NEGLIGIBLE,
@@ -136,7 +136,7 @@ def greatest_change(frame: pd.DataFrame) -> tuple[pd.Series | None, str]:
     for verdict in (SIGNIFICANT, UNKNOWN, INCONCLUSIVE):
         changed = steps[(steps["verdict"] == verdict) & (steps["change_ns"] != 0)]
         if len(changed):
-            return changed.iloc[int(changed["change_ns"].abs().to_numpy().argmax())], verdict
+            return most_changed(changed), verdict
     return None, ""
 
 
@@ -145,7 +145,7 @@ def _but(frame: pd.DataFrame) -> str:
     parts = frame[(frame["part"] != STEP) & (frame["verdict"] == SIGNIFICANT)]
     if parts.empty:
         return ""
-    most = parts.iloc[int(parts["change_ns"].abs().to_numpy().argmax())]
+    most = most_changed(parts)
     where = f" on rank {most['rank']}" if "rank" in frame else ""
     return f"; but a step of {most['run']}{where} has {_more(most['change_ns'], _WORDS[most['part']])}"
 

@@ -133,7 +133,8 @@ def bar(
         ns -= _taken(left, part.lost_as, ns)
         parts.append(replace(part, form="bound", ns=part.ns - ns))
 
-    late = [at for at in saves if (found is None or at not in together) and _waits_for_late(rows[at])]
+    apart = [at for at in saves if found is None or at not in together]
+    late = [at for at in apart if _waits_for_late(rows[at])]
     for at in late:  # first: the replay of one rank may save what makes that rank late
         take_alone(at)
     if found is not None:
@@ -152,8 +153,8 @@ def bar(
             more = max(left["compute"] - whole.split["compute"], 0)
             left["compute"] -= more
             left["idle"] += more
-    for at in saves:
-        if at not in late and (found is None or at not in together):
+    for at in apart:
+        if at not in late:
             take_alone(at)
     parts.sort(key=lambda part: part.finding)
     for form, section in _COSTS:

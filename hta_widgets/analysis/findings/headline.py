@@ -145,8 +145,8 @@ class Headline:
             if passes(most.topic):  # what is no part of a steady step is nothing to save
                 return f"{time} of it is {most.cause_words}"
             return f"{time} of it is due to {most.cause_words}{_NOT_ESTIMATED}"
-        if len(told := unknown(frame)):
-            return f"where it goes is unknown: {decapitalised(lack(told.iloc[0]))}"
+        if len(why := unknown(frame)):
+            return f"where it goes is unknown: {decapitalised(lack(why.iloc[0]))}"
         if idle := idle_unknown(frame, whole):
             return f"why the {whole.device} is idle for {percent(idle)} of it is unknown"
         return f"nothing to save stands out: {_does(whole)}"
@@ -219,9 +219,8 @@ def without_time(frame: pd.DataFrame) -> str:
     if len(of_recording):
         return str(of_recording["headline"].iloc[0]).removesuffix(".")
     for role, cannot in (("main", "Where time goes"), ("idle", "Why devices are idle")):
-        if len(told := unknown(frame, role)):
-            lacking = str(told["text"].iloc[0]).partition(": it is unknown")[0]
-            return f"{cannot} is unknown: {decapitalised(lacking)}"
+        if len(why := unknown(frame, role)):
+            return f"{cannot} is unknown: {decapitalised(_reason(why.iloc[0]))}"
     return "Nothing stands out"
 
 
@@ -249,7 +248,11 @@ def idle_unknown(frame: pd.DataFrame, whole: Whole) -> float:
 
 def lack(row: pd.Series) -> str:
     """`no shapes of operators`, of "The trace has no shapes of operators: it is unknown ..."."""
-    return str(row["text"]).partition(": it is unknown")[0].removeprefix("The trace has ")
+    return _reason(row).removeprefix("The trace has ")
+
+
+def _reason(row: pd.Series) -> str:
+    return str(row["text"]).partition(": it is unknown")[0]
 
 
 def _apart_ranks(frame: pd.DataFrame) -> pd.Series[bool]:

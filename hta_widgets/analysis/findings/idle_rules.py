@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
 from hta_widgets.analysis.findings import advice
@@ -132,11 +133,11 @@ def _graphs_already(where: Where) -> str:
     return "the program replays graphs already; what more of them would save is not simulated"
 
 
-def idle_device(loss: Loss, **about: str) -> Said:
+def idle_device(loss: Loss, measure: str = "most_idle", **about: Any) -> Said:
     """`The device is`, `The device of rank 3 is`, where that stands out, or `The devices are`."""
     if loss.alone is None:
         return "The device is" if loss.among == 1 else "The devices are"
-    rank = Claim("most_idle", (loss.alone,), "ranks", about=about)
+    rank = Claim(measure, (loss.alone,), "ranks", about=about)
     return say("The device of {rank} is", rank=rank)
 
 

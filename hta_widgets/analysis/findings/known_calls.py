@@ -9,14 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.loss import Loss, lost_on
+from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
@@ -48,7 +49,7 @@ def _judge(pattern: str, doing: str, advice: str) -> Callable[[Inputs], Finding 
             say(
                 f"{{who}} without compute and communication {{lost}} while the host {doing}. "
                 "The longest call takes {longest}.",
-                who=_who(loss, names),
+                who=idle_device(loss, "most_without_work_in", names=names),
                 lost=inputs.time_lost(
                     "without_work_in", loss.share_pct, loss.cost_ns, loss.ranks, names=names
                 ),
@@ -93,13 +94,6 @@ def _without_work(inputs: Inputs, rank: int, pattern: str) -> Intervals:
 
 def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
     return np.flatnonzero(~rank_trace.is_device & named(rank_trace, re.compile(pattern).search))
-
-
-def _who(loss: Loss, names: list[str]) -> Said:
-    if loss.alone is None:
-        return "The device is" if loss.among == 1 else "The devices are"
-    rank = Claim("most_without_work_in", (loss.alone,), "ranks", about={"names": names})
-    return say("The device of {rank} is", rank=rank)
 
 
 RULES = (

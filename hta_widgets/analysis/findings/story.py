@@ -126,13 +126,13 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
     rows, parts = without_little(whole, rows, parts)
     advice = [advice_of(trace, scope, inputs, frame, whole, parts, at, row) for at, row in enumerate(rows)]
     saved_ns = saved_in(parts)
-    told = Headline(scope, inputs, frame, whole, parts, advice) if whole else None
-    headline = told.text if told else without_time(frame)
+    line = Headline(scope, inputs, frame, whole, parts, advice) if whole else None
+    headline = line.text if line else without_time(frame)
     return Story(
         scope=_scope_line(trace, scope, inputs, whole),
         narrowed=scope != Scope(),
         headline=headline,
-        limits=" ".join(filter(None, [*_beside(frame, told), *(told.beneath() if told else ())])),
+        limits=" ".join(filter(None, [*_beside(frame, line), *(line.beneath() if line else ())])),
         trust="" if _instead(frame).any() else _trust(trace, inputs, headline),
         whole_ns=whole.ns if whole else 0,
         per_step=whole.per_step if whole else False,
@@ -180,10 +180,10 @@ def _instead(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["section"] == RECORDING) & (frame["role"] == "recording") & ~beside(frame)
 
 
-def _beside(frame: pd.DataFrame, told: Headline | None) -> Iterator[str]:
+def _beside(frame: pd.DataFrame, line: Headline | None) -> Iterator[str]:
     """What is not judged, and what the recording is."""
     apart = frame.loc[apart_from_work(frame), "headline"]
-    yield from (f"{said}." for said in apart if told is None or said != told.first)
+    yield from (f"{said}." for said in apart if line is None or said != line.first)
     yield from frame.loc[beside(frame) & (frame["role"] == "recording"), "text"]
     verdict = frame[_instead(frame)]
     yield from (
