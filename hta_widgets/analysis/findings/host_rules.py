@@ -25,7 +25,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.places import short_place
-from hta_widgets.formatting import brief
+from hta_widgets.formatting import brief, percent
 
 _MOST_NAMES: Final = 2
 _LEAST_PCT: Final = 3.0
@@ -116,6 +116,7 @@ def _operators(inputs: Inputs) -> Finding | None:
     name = longest[0][0] if longest else ""
     most = longest and 2 * longest[0][1] > whole
     headline = f"{'mostly' if most else 'above all'} {brief(name)}" if name else ""
+    headline += f" ({percent(longest_pct[name])})" if name in longest_pct else ""
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )

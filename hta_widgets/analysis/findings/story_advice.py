@@ -238,6 +238,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" ({operator})"
     elif claimed(row, "launch_call"):
         words += " (its slow host)"
+    elif passes := claimed(row, "forward_passes"):  # each followed by all reductions, where once would do
+        words += f" (gradients are reduced {passes} times per step)"
     elif rules and not rules[-1].says_why and (place := _held_in(row)):
         words += f" ({place})"
     return words
