@@ -77,7 +77,7 @@ class Worker:
         code = self._pytest_run([file], limit, environment={}, lines=str(data), report=str(report))
         if not report.exists():
             return f"did not end ({code})"
-        return lines.keep(file, **json.loads(report.read_text(encoding="utf-8")))
+        return lines.keep(file, self.tree.root, **json.loads(report.read_text(encoding="utf-8")))
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""

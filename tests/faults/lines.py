@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -17,15 +18,15 @@ _BUDGET = 20.0  # seconds of the tests that judge a line
 class Lines:
     """What is known of lines, kept in a folder: for each file of tests its lines and its seconds."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
+        self._folder, self._root = folder, root
         self._of: dict[str, dict[int, list[tuple[float, str]]]] = {}
 
     def files(self) -> list[str]:
         """All files of tests whose lines can be noted."""
-        found = sorted((ROOT / "tests").rglob("test_*.py"))
-        return [str(path.relative_to(ROOT)) for path in found if "browser" not in path.parts]
+        found = sorted((self._root / "tests").rglob("test_*.py"))
+        return [str(path.relative_to(self._root)) for path in found if "browser" not in path.parts]
 
     def begin(self, file: str) -> Path:
         """Where coverage.py is to note the lines of a file of tests."""
@@ -33,19 +34,23 @@ class Lines:
         data.unlink(missing_ok=True)
         return data
 
-    def keep(self, file: str, seconds: Mapping[str, float], red: list[str]) -> str:
-        """What is noted of a file of tests counts from now on; how many tests that are, in words."""
-        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+    def keep(self, file: str, ran_in: Path, seconds: Mapping[str, float], red: list[str]) -> str:
+        """What is noted of a file of tests counts from now on; how many tests that are, in words.
+
+        They ran in a copy of the checkout, which may have changed since.
+        """
         green = {test: time for test, time in seconds.items() if test not in red}
-        about = {"digest": digest, "seconds": green}
+        data = CoverageData(str(self._kept(file, ".coverage")))
+        data.read()
+        sources = {str(each): self._keep_text(ran_in / each) for each in data.measured_files()}
+        about = {"digest": _digest(ran_in / file), "seconds": green, "sources": sources}
         self._kept(file, ".json").write_text(json.dumps(about), encoding="utf-8")
         return f"{len(green)} tests"
 
     def knows(self, file: str) -> bool:
         """Whether the lines of this version of a file of tests are noted."""
-        about = self._kept(file, ".json")
-        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
-        return about.exists() and json.loads(about.read_text(encoding="utf-8"))["digest"] == digest
+        about, today = self._kept(file, ".json"), _digest(self._root / file)
+        return about.exists() and bool(json.loads(about.read_text(encoding="utf-8"))["digest"] == today)
 
     def tests(self, file: str, line: int) -> list[str]:
         """The quickest tests that run a line, in as many seconds as it is worth; none that only import it."""
@@ -61,13 +66,45 @@ class Lines:
 
     def _read(self, file: str) -> dict[int, list[tuple[float, str]]]:
         found: dict[int, list[tuple[float, str]]] = {}
+        moved: dict[str, dict[int, int]] = {}
         for about in sorted(self._folder.glob("*.json")):
-            seconds = json.loads(about.read_text(encoding="utf-8"))["seconds"]
+            noted = json.loads(about.read_text(encoding="utf-8"))
+            seconds, source = noted["seconds"], noted["sources"].get(file)
+            if source is None:
+                continue
             data = CoverageData(str(about.with_suffix(".coverage")))
             data.read()
+            if source not in moved:
+                moved[source] = self._moved(file, source)
+            today = moved[source]
             for line, tests in data.contexts_by_lineno(file).items():
-                found.setdefault(line, []).extend((seconds[test], test) for test in tests if test in seconds)
+                if line in today:
+                    of_line = found.setdefault(today[line], [])
+                    of_line.extend((seconds[test], test) for test in tests if test in seconds)
         return found
+
+    def _moved(self, file: str, source: str) -> dict[int, int]:
+        """Where the lines of a source stand today, of those that are as they were when they were noted."""
+        before, today = (
+            path.read_text(encoding="utf-8").split("\n") for path in (self._text(source), self._root / file)
+        )
+        blocks = difflib.SequenceMatcher(None, before, today, autojunk=False).get_matching_blocks()
+        return {old + at: new + at for old, new, size in blocks for at in range(1, size + 1)}
+
+    def _keep_text(self, path: Path) -> str:
+        """Under which digest the text of a source is kept."""
+        digest = _digest(path)
+        if not self._text(digest).exists():
+            self._text(digest).parent.mkdir(exist_ok=True)
+            self._text(digest).write_bytes(path.read_bytes())
+        return digest
+
+    def _text(self, digest: str) -> Path:
+        return self._folder / "sources" / digest
 
     def _kept(self, file: str, suffix: str) -> Path:
         return self._folder / f"{file.removesuffix('.py').replace('/', '-')}{suffix}"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

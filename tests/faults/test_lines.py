@@ -14,20 +14,29 @@ FILE = "tests/faults/test_lines.py"
 
 
 def test_a_line_is_judged_by_the_tests_that_run_it_the_quickest_first(tmp_path: Path) -> None:
-    lines = Lines(tmp_path)
-    assert not lines.knows(FILE)
-    data = coverage.CoverageData(str(lines.begin(FILE)))
+    package, tests = tmp_path / "package.py", tmp_path / "test_package.py"
+    package.write_text("first\nsecond\nthird\n")
+    tests.write_text("tests")
+    lines = Lines(tmp_path / "lines", tmp_path)
+    assert not lines.knows(tests.name)
+    data = coverage.CoverageData(str(lines.begin(tests.name)))
     for test, ran in {"": [1, 2, 3], "slow": [2, 3], "quick": [3], "red": [3], "endless": [2, 3]}.items():
         data.set_context(test)
-        data.add_lines({"package.py": ran})
+        data.add_lines({package.name: ran})
     data.write()
     seconds = {"slow": 9.0, "quick": 0.1, "red": 0.2, "endless": 99.0}
-    assert lines.keep(FILE, seconds, ["red"]) == "3 tests"
-    assert lines.knows(FILE)
-    assert lines.tests("package.py", 3) == ["quick", "slow"]  # the other one takes too long
-    assert lines.tests("package.py", 2) == ["slow"]
-    assert lines.tests("package.py", 1) == []  # only imported
+    assert lines.keep(tests.name, tmp_path, seconds, ["red"]) == "3 tests"
+    assert lines.knows(tests.name)
+    assert lines.tests(package.name, 3) == ["quick", "slow"]  # the other one takes too long
+    assert lines.tests(package.name, 2) == ["slow"]
+    assert lines.tests(package.name, 1) == []  # only imported
     assert lines.tests("other.py", 3) == []
+    package.write_text("new\nfirst\nother\nthird\n")
+    today = Lines(tmp_path / "lines", tmp_path)
+    assert today.tests(package.name, 4) == ["quick", "slow"]  # the third line, which has moved
+    assert today.tests(package.name, 3) == []  # which nobody has run
+    tests.write_text("other tests")
+    assert not today.knows(tests.name)
 
 
 @pytest.mark.slow
