@@ -50,6 +50,9 @@ def _judged(expert: dict[str, Any], path: Path) -> Judgement:
         found.wrong.append(
             f"says {first or 'nothing'} first, not {' or '.join(expert['first']) or 'nothing'}"
         )
+    found.wrong += [
+        f"begins without {words!r}" for words in expert.get("line", ()) if words not in found.headline
+    ]
     beside = said.loc[said["section"] == "recording", "topic"].tolist()
     found.silent += [topic for topic in expert.get("before", ()) if topic not in beside]
     found.silent += [topic for topic in expert.get("also", ()) if topic not in judged]
