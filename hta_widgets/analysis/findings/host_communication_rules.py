@@ -222,7 +222,21 @@ def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: in
         f" {{late}} is {_DOES[part]} longer than the others{{time}}{{most}}.",
         late=Claim("joins_last", (late,), "ranks", shown=at_start([late])),
         time=inputs.time_per_step("host_time_beyond_others", more[part], (late,), part=part),
-        most=_operator_beyond(inputs, hosts[late], others, late, more[part]) if part == "operators" else "",
+        most=_region_beyond(inputs, hosts[late], late, more[part])
+        or (part == "operators" and _operator_beyond(inputs, hosts[late], others, late, more[part]))
+        or "",
+    )
+
+
+def _region_beyond(inputs: Inputs, host: HostTime, late: int, more_ns: int) -> Said:
+    """The region that only this rank runs, where that is most of what it takes longer."""
+    name, ns = next(iter(host.regions.items()), ("", 0))
+    others = (inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope) if rank != late)
+    if not name or ns < MOST * more_ns or any(name in other.names for other in others):
+        return ""
+    return say(
+        ", mostly in {name}, which no other rank runs",
+        name=Claim("region_of_one_rank", name, "name", ranks=(late,)),
     )
 
 

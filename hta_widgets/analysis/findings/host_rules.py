@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
+from hta_widgets.analysis.findings.call_time import narrowest_open, open_time
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compiled import REGION
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
@@ -19,13 +20,21 @@ from hta_widgets.analysis.findings.host_loss import (
     lost_in_part,
     names_with_shares,
 )
-from hta_widgets.analysis.findings.host_time import SHORT_NS, hosts_of, longest_first, time_of_thread
+from hta_widgets.analysis.findings.host_time import (
+    SHORT_NS,
+    HostTime,
+    hosts_of,
+    longest_first,
+    time_of_thread,
+)
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
-from hta_widgets.formatting import brief, percent
+from hta_widgets.formatting import brief, decapitalised, percent
+from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST_NAMES: Final = 2
 _LEAST_PCT: Final = 3.0
@@ -61,6 +70,10 @@ _ADVICE_OUTSIDE: Final = {
     r"_pickle\.(?:Unp|P)ickler": "Pickle fewer and smaller objects: tensors in collectives (all_gather in "
     "place of all_gather_object) need none.",
     r"<built-in function sleep>": "Wait for what the program sleeps for.",
+    r"<built-in method tensor of type": "torch.tensor reads a Python list number by number: keep numbers in "
+    "arrays, and take these with torch.from_numpy.",
+    r"<built-in method acquire of _thread": "It waits for another thread: for a request, a queue or a lock. "
+    "torch._C._profiler._ExperimentalConfig(profile_all_threads=True) records what that one does.",
 }
 """The same outside of operators, by the names of functions."""
 
@@ -86,7 +99,10 @@ def _operators(inputs: Inputs) -> Finding | None:
     calls, taken = (sum(getattr(host, of) for host in hosts.values()) for of in ("short", "short_ns"))
     short: Said = ""
     advice = "Look at these operators: their shapes and types, and how many threads they may use."
-    advice = next(filter(None, (_known(name, _ADVICE) for name in longest_pct)), advice)
+    for name, said in ((name, _known(name, _ADVICE)) for name in longest_pct):
+        if said:
+            advice = said if name == longest[0][0] else f"For {brief(name)}: {decapitalised(said)}"
+            break
     if 2 * taken > sum(host.parts["operators"] for host in hosts.values()):
         often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
         per_step = {"per_step": bool(inputs.judged)}
@@ -178,8 +194,11 @@ def _outside(inputs: Inputs) -> Finding | None:
         for name, time in host.places.items()
         if time >= _MENTIONED * lost and host.regions.get(name, 0) < _ALL * host.window_ns
     ][:_MOST_NAMES]
-    if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
-        places = []
+    if not places or 2 * places[0][1] < lost:  # what most of it is called by says more
+        if around := _around_most(inputs.trace.rank(found.worst), host):
+            places = [around]
+        elif sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
+            places = []
     first = places[0][0] if places else ""
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
     where, title = ". The longest stretch is {longest}", ""
@@ -235,6 +254,16 @@ def _outside(inputs: Inputs) -> Finding | None:
         severity="note" if mostly_works else None,
         title=title,
     )
+
+
+def _around_most(rank_trace: RankTrace, host: HostTime) -> tuple[str, int] | None:
+    """The narrowest call around most of what is outside, and how much; None if many operators lie there, too,
+    as in the loop itself."""
+    outside, operators = host.spent["outside"], host.spent["operators"]
+    name, there_ns = narrowest_open(rank_trace, host.enclosing, outside, MOST * outside.length)
+    calls = host.enclosing[named(rank_trace, name.__eq__)[host.enclosing]]
+    around = (open_time(rank_trace, calls) & operators).length
+    return (name, there_ns) if name and around <= (1 - _ALL) * operators.length else None
 
 
 def _optimizer(inputs: Inputs) -> Finding | None:

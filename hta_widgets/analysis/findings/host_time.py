@@ -97,6 +97,7 @@ class HostTime:
     # Python functions and annotations that are open outside of operators, inner ones aside
     places: dict[str, int]
     regions: dict[str, int]  # annotations that lie in no other, and how long they are open
+    enclosing: Int64  # their rows
     long_ns: int  # what of the part outside lies in stretches of `LEAST_NS` or more
     longest_ns: int  # the longest
     optimizer: str  # name of its steps that run no backward pass
@@ -254,6 +255,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         int(own[own < SHORT_NS].sum()),
         longest_names(rank_trace, places, _own(rank_trace, places, outside)),
         _regions(rank_trace, places[classes[places] == EventClass.ANNOTATION], judged),
+        places,
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),

@@ -8,12 +8,13 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.call_time import narrowest_open
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
-from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.causes import is_data_loading, named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.formatting import brief, duration
@@ -150,15 +151,6 @@ def _place(rank_trace: RankTrace, apart: Intervals) -> tuple[str, int]:
     """The narrowest calls of the host that are open in half of a time and more, by name; "" if none are."""
     host = ~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.event_class != EventClass.OTHER)
     rows = np.flatnonzero(host & (rank_trace.dur >= _LEAST_NS // 10))
-    inside = apart.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
-    time, whole = np.zeros((2, max(len(rank_trace.names), 1)), np.int64)
-    np.add.at(time, rank_trace.name[rows], inside)
-    np.add.at(whole, rank_trace.name[rows], rank_trace.dur[rows])
     loops = set(rank_trace.iterations["label"])
-    found = [
-        (int(whole[code]), rank_trace.names[code], int(time[code]))
-        for code in np.flatnonzero(time >= _MOST * apart.length).tolist()
-        if rank_trace.names[code] not in loops
-    ]
-    _, name, ns = min(found, default=(0, "", 0))
-    return name, min(ns, apart.length)
+    rows = rows[~named(rank_trace, loops.__contains__)[rows]]
+    return narrowest_open(rank_trace, rows, apart, _MOST * apart.length)

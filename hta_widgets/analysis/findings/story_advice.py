@@ -234,8 +234,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += said.removeprefix(rules[-1].title)  # where most of it lies
     if (why := _why_late(frame, row)) is not None:
         words += f" ({BY_TOPIC[why['topic']].cause})"
-    elif operator := claimed(row, "operator_beyond_others"):  # in which the late rank is longer
-        words += f" ({operator})"
+    elif longer := claimed(row, "region_of_one_rank") or claimed(row, "operator_beyond_others"):
+        words += f" ({longer})"  # in which the late rank is longer
     elif claimed(row, "launch_call"):
         words += " (its slow host)"
     elif passes := claimed(row, "forward_passes"):  # each followed by all reductions, where once would do

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from math import prod
 from statistics import median
@@ -522,6 +523,15 @@ def longest_in_operators(job: Job, stated: Stated) -> str:
     return "" if times[next(iter(stated.value))] == max(times.values()) else f"the times are {times}"
 
 
+@check("region_of_one_rank")
+def region_of_one_rank(job: Job, stated: Stated) -> str:
+    """One rank runs a region of this name, and no other."""
+    running = {
+        rank.number for rank in job.ranks.values() if any(each.name == stated.value for each in rank.events)
+    }
+    return "" if running == {*stated.ranks} else f"ranks {running} run it"
+
+
 @check("operator_beyond_others")
 @check("operator_time_beyond_others")
 def operator_beyond_others(job: Job, stated: Stated) -> str:
@@ -633,15 +643,35 @@ def steps_with_most_lost(job: Job, stated: Stated) -> str:
 
 
 @check("outside_in")
-@check("outside_in_call")
 def outside_in(job: Job, stated: Stated) -> str:
     """Such a call is open where the thread is in no operator."""
+    _, inclusive = outside_in_call_of(job, stated, str(stated.value))
+    return "" if inclusive > 0 else "it is not open then"
+
+
+@check("outside_in_call")
+def outside_in_call(job: Job, stated: Stated) -> str:
+    """How much of the silence it is open for: all of it, or what no call inside it is open for."""
+    least, most = outside_in_call_of(job, stated, str(stated.about["call"]))
+    return "" if least - 3.0 <= float(stated.value) <= most + 3.0 else f"it is {least:.1f} to {most:.1f} %"
+
+
+def outside_in_call_of(job: Job, stated: Stated, name: str) -> tuple[float, float]:
     rank = the_rank(job, stated)
-    name = stated.about.get("call", stated.value)
-    open_ = union(each.window for each in main_thread(rank) if each.name == name)
-    silent = parts(rank)["silent"]
-    inside = sum(length(overlap(open_, window)) for window in silent)
-    return "" if inside > 0 else "it is not open then"
+    found, thread = parts(rank), sorted(main_thread(rank), key=lambda each: each.start)
+    silent = found["silent"]
+    certain = subtract(silent, union([*found["elsewhere"], *found["collecting"]]))
+    calls = union(each.window for each in thread if each.name == name)
+    starts = [each.start for each in thread]
+    inner = [
+        each.window
+        for start, end in calls
+        for each in thread[bisect_left(starts, start) : bisect_left(starts, end)]
+        if each.name != name and each.end <= end and each.dur < end - start
+    ]
+    inclusive = both(silent, calls)
+    own = inclusive - both(silent, union(inner))
+    return 100.0 * own / max(rank.within(silent), 1), 100.0 * inclusive / max(rank.within(certain), 1)
 
 
 @check("updates")

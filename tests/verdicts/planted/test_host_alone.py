@@ -74,7 +74,7 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
     assert of_host(rows) == {"host_operators"}
     assert rows["host_operators"]["share_pct"] == pytest.approx(100)
     assert "aside: aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
-    assert "mostly aten::mm." in first_lines(trace, frame)
+    assert "mostly aten::mm (66.6 %)." in first_lines(trace, frame)
     assert "not_judged" not in rows  # there is no device to ask about
 
 
@@ -146,6 +146,41 @@ def test_a_function_that_is_called_often_is_named(tmp_path: Path) -> None:
     row = told(tmp_path, steps(simulate))["host_outside"]
     assert "of it lies in rl.py(7): env." in row["text"]
     assert row["suggestion"] == "Look at rl.py(7): env."
+
+
+@pytest.mark.parametrize(
+    ("function", "share"),
+    [("json.py(9): encode", "75.0 %"), ("train.py(1): run", "")],
+    ids=["around most of it", "the loop itself"],
+)
+def test_what_is_around_many_short_functions_is_named(tmp_path: Path, function: str, share: str) -> None:
+    """None of these has much of the time; a function around all of a step tells nothing."""
+    is_loop = not share
+
+    def pieces(program: Program, number: int) -> None:
+        for at in range(3):
+            with program.inside("python_function", f"json.py({at}): part", **{"Python id": 10 * number + at}):
+                program.silence(1500 * US)
+
+    def body(program: Program, number: int) -> None:
+        with program.inside("python_function", function, **{"Python id": 900 + number}):
+            pieces(program, number)
+            if is_loop:
+                program.operator("aten::addmm", 30 * MS)
+        for at in range(3):
+            with program.inside("python_function", f"log.py({at}): w", **{"Python id": 90 * number + at}):
+                program.silence(500 * US)
+
+    trace = opened(tmp_path, steps(body))
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["host_outside"]
+    assert (f"{share} of it lies in {function}." in row["text"]) is not is_loop
+    assert (f"(mostly {function})" in row["title"]) is not is_loop
+    assert not list(map(str, faults_of(trace, frame)))
+    if share:
+        assert faults_of(
+            trace, frame.assign(claims=frame["claims"].str.replace('"value": 75', '"value": 95'))
+        )
 
 
 def test_time_that_nothing_names_asks_for_stacks(tmp_path: Path) -> None:
@@ -622,6 +657,31 @@ def test_the_operator_that_makes_a_rank_late_is_named(tmp_path: Path, names: lis
     assert "Rank 1 is in operators longer than the others" in row["text"]
 
 
+@pytest.mark.parametrize(("alone", "named"), [(True, "evaluate"), (False, "aten::addmm")])
+def test_what_one_rank_alone_does_makes_it_late(tmp_path: Path, alone: bool, named: str) -> None:
+    """Where the others do the same, if shorter, the operator says more."""
+
+    def rank(ns: int, wait: int, evaluates: bool) -> Program:
+        def step(program: Program, number: int) -> None:
+            if evaluates:
+                with program.inside("user_annotation", "evaluate"):
+                    program.operator("aten::addmm", ns)
+            program.operator("c10d::allreduce_", CALL)
+            program.events.append(event("user_annotation", "gloo:all_reduce", program.now, wait, tid=9))
+            program.silence(wait + 20 * US)
+
+        return steps(step)
+
+    trace = opened(tmp_path, rank(10 * US, 7 * MS, not alone), rank(6 * MS, MS, True))
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["host_straggler"]
+    assert ("mostly in evaluate, which no other rank runs" in row["text"]) is alone
+    assert f"the late rank 1 ({named})" in story(trace).headline
+    assert not list(map(str, faults_of(trace, frame)))
+    if alone:
+        assert faults_of(trace, frame.assign(claims=frame["claims"].str.replace('"evaluate"', '"train"')))
+
+
 @pytest.mark.parametrize(
     ("shapes", "grows"),
     [
@@ -675,12 +735,12 @@ def test_what_grows_in_each_of_several_layers_and_answers_is_told(tmp_path: Path
         (lambda program, number: program.load(6 * MS), r"6\.\d+ ms of it is due to the data loader", ""),
         (
             lambda program, number: program.silence(300 * US),
-            r"operators on the CPU take [\d.]+ % of it, mostly aten::mm",
+            r"operators on the CPU take [\d.]+ % of it, mostly aten::mm \([\d.]+ %\)",
             "the main thread is in operators",
         ),
         (
             nothing,
-            r"operators on the CPU take [\d.]+ % of it, mostly aten::mm",
+            r"operators on the CPU take [\d.]+ % of it, mostly aten::mm \([\d.]+ %\)",
             "aten::mm (66.6 %), aten::addmm (33.3 %)",
         ),
     ],
@@ -939,11 +999,22 @@ def test_advice_for_the_longest_operators(tmp_path: Path, name: str, advice: str
     assert advice in told(tmp_path, steps(body, work_ns=0))["host_operators"]["suggestion"]
 
 
+def test_advice_for_the_second_longest_operator_says_so(tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        program.operator("aten::grid_sampler", 10 * MS)
+        program.operator("aten::normal_", 3 * MS)
+
+    row = told(tmp_path, steps(body, work_ns=0))["host_operators"]
+    assert row["suggestion"] == "For aten::normal_: draw random numbers once for several steps, or fewer."
+
+
 @pytest.mark.parametrize(
     ("function", "advice"),
     [
         ("<built-in function collect>", "gc.freeze()"),
         ("<built-in method load of _pickle.Unpickler object at 0x7f5077dafe20>", "all_gather_object"),
+        ("<built-in method tensor of type object at 0x7fd2a6f8c8a0>", "torch.from_numpy"),
+        ("<built-in method acquire of _thread.lock object at 0x7fd2a6f8c8a0>", "profile_all_threads"),
         ("<built-in function collected>", "Look at"),
     ],
 )
