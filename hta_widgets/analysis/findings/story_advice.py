@@ -233,7 +233,9 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
     if rules and said.startswith(rules[-1].title):
         words += said.removeprefix(rules[-1].title)  # where most of it lies
     if (why := _why_late(frame, row)) is not None:
-        words += f" ({BY_TOPIC[why['topic']].cause})"
+        rule = BY_TOPIC[why["topic"]]
+        mostly = re.fullmatch(r" \((mostly .+)\)", title(why).removeprefix(rule.title))
+        words += f" ({rule.cause}{f', {mostly[1]}' if mostly else ''})"
     elif longer := claimed(row, "region_of_one_rank") or claimed(row, "operator_beyond_others"):
         words += f" ({longer})"  # in which the late rank is longer
     elif claimed(row, "launch_call"):

@@ -657,6 +657,21 @@ def test_the_operator_that_makes_a_rank_late_is_named(tmp_path: Path, names: lis
     assert "Rank 1 is in operators longer than the others" in row["text"]
 
 
+def test_where_a_late_rank_is_outside_of_operators_is_in_the_headline(tmp_path: Path) -> None:
+    def rank(ns: int, wait: int) -> Program:
+        def step(program: Program, number: int) -> None:
+            with program.inside("python_function", "train.py(7): load", **{"Python id": number}):
+                program.silence(ns)
+            program.operator("c10d::allreduce_", CALL)
+            program.events.append(event("user_annotation", "gloo:all_reduce", program.now, wait, tid=9))
+            program.silence(wait + 20 * US)
+
+        return steps(step)
+
+    said = story(opened(tmp_path, rank(10 * US, 7 * MS), rank(6 * MS, MS))).headline
+    assert "the late rank 1 (time outside of operators, mostly train.py(7): load)" in said
+
+
 @pytest.mark.parametrize(("alone", "named"), [(True, "evaluate"), (False, "aten::addmm")])
 def test_what_one_rank_alone_does_makes_it_late(tmp_path: Path, alone: bool, named: str) -> None:
     """Where the others do the same, if shorter, the operator says more."""
