@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.formatting import brief, byte_size, counted, duration, percent
-from hta_widgets.trace.classify import COUNTER_RANGE, EventClass, category_of
+from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.health_finding import Finding
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.allocator import allocator_faults
 from hta_widgets.trace.records.marks import Mark
-from hta_widgets.trace.records.vetoes import WITHOUT_COUNTERS
+from hta_widgets.trace.records.vetoes import for_lost_records
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -74,17 +74,12 @@ def _no_device_work(rank_trace: RankTrace) -> list[Finding]:
     if rank_trace.is_device.any():
         return []
     recorder, launches = rank_trace.accelerator, len(rank_trace.losses.launches)
-    detail, remedy = "no work of an accelerator was recorded", rank_trace.accelerator.record
+    detail, remedy = "no work of an accelerator was recorded", recorder.record
     if launches:
         detail = (
             f"{counted(launches, 'launch', 'launches')} of device work, but none of the work was recorded"
         )
-        remedy = (
-            "record again: the device was recorded, but its records were lost; "
-            f"{recorder.to_the_end}; {recorder.update}"
-        )
-        if COUNTER_RANGE in rank_trace.categories:
-            remedy = WITHOUT_COUNTERS
+        remedy = for_lost_records(rank_trace, recorder.to_the_end)
     return [Finding(rank_trace.rank, "warning", "no_device_events", max(1, launches), detail, remedy)]
 
 

@@ -1,33 +1,19 @@
-"""The compute kernels of a rank by launch configuration and iteration: how many, and how long they take.
-
-A kernel may run as many blocks as the device has multiprocessors, whatever it computes. The inputs of its
-operator then tell launches apart that only look equal.
-"""
+"""The compute kernels of a rank by launch configuration and iteration: how many, and how long they take."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import device_work_of
-from hta_widgets.analysis.operators.calls import launched_inputs
+from hta_widgets.analysis.kernels.configurations import Configuration, configurations
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, first_of_each
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
-
-
-class Configuration(NamedTuple):
-    """What makes launches of a kernel equal, as texts; "" where it is not recorded."""
-
-    name: str
-    grid: str
-    block: str
-    inputs: str  # shapes of the inputs of the operator that launches it
 
 
 @dataclass(frozen=True)
@@ -62,18 +48,4 @@ def configured(rank_trace: RankTrace) -> tuple[Int64, list[Configuration], Int64
     """The rows of compute kernels, their configurations, ascending, and the number of each row's."""
     work = device_work_of(rank_trace)
     rows = work.rows[work.event_class[work.group[work.rows]] == EventClass.COMPUTE]
-    columns = (
-        (rank_trace.name[rows], rank_trace.names),
-        (rank_trace.argument_codes("grid")[rows], rank_trace.table.dictionary("grid")),
-        (rank_trace.argument_codes("block")[rows], rank_trace.table.dictionary("block")),
-        (launched_inputs(rank_trace, rows), rank_trace.table.dictionary("input_dims")),
-    )
-    code = np.zeros(len(rows), np.int64)
-    for codes, texts in columns:
-        code = distinct(code * (len(texts) + 1) + codes + 1)[1]
-    first = first_of_each(code)
-    parts = [[[*texts, ""][one] for one in codes[first].tolist()] for codes, texts in columns]
-    own = [Configuration(*each) for each in zip(*parts, strict=True)]
-    known = sorted(set(own))
-    place = {each: at for at, each in enumerate(known)}
-    return rows, known, np.array([place[each] for each in own], np.int64)[code]
+    return rows, *configurations(rank_trace, rows)

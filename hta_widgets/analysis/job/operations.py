@@ -10,12 +10,11 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.operators.calls import launched_inputs
+from hta_widgets.analysis.kernels.configurations import Configuration, configurations
 from hta_widgets.arrays import Int64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.ordering import distinct, first_of_each, numbered
 from hta_widgets.trace.rank_trace import RankTrace
 
 Column = npt.NDArray[np.generic]
@@ -59,9 +58,9 @@ def operations(
         MissingDataError: no device work, or no step that all ranks recorded whole.
     """
     chosen = [rank for rank in trace.ranks if ranks is None or rank in ranks]
-    texts, shapes = _Numbers(), _Numbers()
+    names, shapes = _Numbers(), _Numbers({"": -1})
     work_by_rank = trace.each_with(_work_of, dict.fromkeys(chosen))
-    parts = [work.numbered(texts, shapes) for work in work_by_rank.values()]
+    parts = [work.numbered(names, shapes) for work in work_by_rank.values()]
     with_work = [part for part in parts if len(part["rank"])]
     if not with_work:
         raise MissingDataError("device events", RECORD_DEVICE)
@@ -81,7 +80,7 @@ def operations(
     kind = _KINDS.take(frame["kind"].to_numpy()).reset_index(drop=True)
     other = of_collective["collective"].where(of_collective["collective"].isin(("send", "recv")))
     frame["kind"] = kind.where(kind != "collective", other.fillna("collective"))
-    frame["name"] = texts.told().take(frame["name"].to_numpy()).reset_index(drop=True)
+    frame["name"] = names.told().take(frame["name"].to_numpy()).reset_index(drop=True)
     new_lane = (frame[["step", "rank", "lane"]].diff() != 0).any(axis=1).to_numpy()
     first = np.maximum.accumulate(np.where(new_lane, np.arange(len(frame)), 0))
     frame["nth"] = np.arange(len(frame)) - first
@@ -89,7 +88,7 @@ def operations(
 
 
 class _Numbers(dict[str, int]):
-    """Numbers of texts, from 0, that all ranks share."""
+    """Numbers of texts that all ranks share."""
 
     def of(self, texts: list[str]) -> Int64:
         """The number of each text."""
@@ -105,20 +104,18 @@ class _DeviceWork(NamedTuple):
 
     Attributes:
         columns: of `operations`, those that follow from this rank; kinds as places in `_KINDS`.
-        name, shape: place of each in `names` and `shapes`, -1 for no shape.
-        names, shapes: texts, those of launch grid, block and inputs as one.
+        known, number: configurations, and of each row the place of its own in them.
     """
 
     columns: dict[str, Column]
-    name: Int64
-    names: list[str]
-    shape: Int64
-    shapes: list[str]
+    known: list[Configuration]
+    number: Int64
 
-    def numbered(self, texts: _Numbers, shapes: _Numbers) -> dict[str, Column]:
-        """All columns; texts as numbers."""
-        shape = np.append(shapes.of(self.shapes), -1)[self.shape]
-        return {**self.columns, "name": texts.of(self.names)[self.name], "shape": shape}
+    def numbered(self, names: _Numbers, shapes: _Numbers) -> dict[str, Column]:
+        """All columns; texts as numbers, those of launch grid, block and inputs as one."""
+        name = names.of([each.name for each in self.known])[self.number]
+        shape = shapes.of(["".join(each[1:]) for each in self.known])[self.number]
+        return {**self.columns, "name": name, "shape": shape}
 
 
 def _work_of(rank_trace: RankTrace, _: None) -> _DeviceWork:
@@ -148,9 +145,7 @@ def _device_work(rank_trace: RankTrace) -> _DeviceWork:
         "called_ns": called,
         "ended_before_ns": _ended_before(iteration, end, rank_trace),
     }
-    codes, name = distinct(rank_trace.name[rows])
-    names = [rank_trace.names[code] for code in codes.tolist()]
-    return _DeviceWork(columns, name, names, *_shapes(rank_trace, rows))
+    return _DeviceWork(columns, *configurations(rank_trace, rows))
 
 
 def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
@@ -170,21 +165,6 @@ def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
         begin = int(frame["host_start_ns"].to_numpy(np.int64)[first][0])
     before: Int64 = np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
     return before
-
-
-def _shapes(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, list[str]]:
-    """The place of each row's grid, block and inputs in the texts of all, -1 where the file has none."""
-    columns = ("grid", "block", "input_dims")
-    sides = [rank_trace.argument_codes(column)[rows].astype(np.int64) for column in columns[:2]]
-    codes: list[Int64] = [*sides, launched_inputs(rank_trace, rows)]
-    place = numbered(*codes)
-    first = first_of_each(place)
-    texts = [
-        [[*rank_trace.table.dictionary(column), ""][each] for each in code[first].tolist()]
-        for column, code in zip(columns, codes, strict=True)
-    ]
-    known = np.any(np.stack(codes) >= 0, axis=0)
-    return np.where(known, place, -1), ["".join(each) for each in zip(*texts, strict=True)]
 
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
-
-WITHOUT_COUNTERS: Final = "record without profiler_metrics: counters of kernels take the place of their times"
 
 # A stretch without valid records that is shorter than this share of the judged time moves no share by more.
 _TOUCHED = 0.005
@@ -135,8 +133,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             whole, claims=_OF_WORK, kind="no_device_events",
             reason=f"{launches}, with counters in place of device events" if measured
             else f"{launches}, but no device events",
-            remedy=WITHOUT_COUNTERS if measured
-            else f"record again: the device was recorded, its records were lost; {recorder.update}",
+            remedy=for_lost_records(rank_trace),
         ))  # fmt: skip
     elif recording.lacks_device_work:
         share = percent(100.0 * recording.unanswered / recording.launches)
@@ -171,6 +168,14 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             remedy="record replays of the graph to see what the device does",
         ))  # fmt: skip
     return found
+
+
+def for_lost_records(rank_trace: RankTrace, *ahead: str) -> str:
+    """What to do where all device records of a rank are lost, and before that; counters take their place."""
+    if COUNTER_RANGE in rank_trace.categories:
+        return "record without profiler_metrics: counters of kernels take the place of their times"
+    again = "record again: the device was recorded, but its records were lost"
+    return "; ".join([again, *ahead, rank_trace.accelerator.update])
 
 
 def _clock_ahead(rank_trace: RankTrace) -> int:
