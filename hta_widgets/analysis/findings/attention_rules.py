@@ -170,7 +170,6 @@ RULE = Rule(
     title="Writing the scores of attention to memory",
     label="Unfused attention",
     cause="unfused attention",
-    lost_as="compute",
     judge=attention_not_fused,
     applies=lambda inputs: inputs.has_operators,
     risk="Results differ in the last bits, and the scores are not there to be read.",

@@ -138,7 +138,6 @@ RULES = (
         title="Converting tensor layouts",
         label="Layout conversions",
         cause="tensor layout conversions",
-        lost_as="compute",
         judge=_judge(
             _LAYOUT,
             NOTE_PCT,
@@ -156,7 +155,6 @@ RULES = (
         title="Copying and casting tensors",
         label="Tensor copies",
         cause="copies and casts of tensors",
-        lost_as="compute",
         judge=_judge(
             _COPIES,
             5.0,

@@ -111,7 +111,6 @@ RULES = (
     Rule(
         topic="dense_gradients",
         question="whether gradients of look-ups are sparse",
-        lost_as="compute",
         judge=dense_on_device,
         applies=lambda inputs: inputs.has_operators,
         **_KNOWN,

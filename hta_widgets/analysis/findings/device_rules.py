@@ -224,7 +224,6 @@ RULES = (
         title="A rank with slow kernels",
         label="Slow kernels",
         cause="rank {rank}'s slow kernels",
-        lost_as="compute",
         judge=slow_kernels,
         applies=several_ranks,
         among_ranks="reason",

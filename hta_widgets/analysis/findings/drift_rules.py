@@ -118,7 +118,6 @@ RULE = Rule(
     title="Slowing down from step to step",
     label="Slowing down",
     cause="steps that get slower",
-    lost_as="compute",
     judge=clock_drift,
     applies=lambda inputs: inputs.judged >= LEAST_STEPS,
     wrong_if="Inputs grow from step to step, as with longer sequences.",

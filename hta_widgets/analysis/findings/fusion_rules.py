@@ -75,7 +75,6 @@ RULE = Rule(
     title="Writing and reading again between pointwise kernels",
     label="Unfused pointwise kernels",
     cause="pointwise kernels that are not fused",
-    lost_as="compute",
     judge=pointwise_chains,
     applies=lambda inputs: inputs.has_operators,
     risk="Compiling takes time at first and again for every new shape; results may differ in the last bits.",

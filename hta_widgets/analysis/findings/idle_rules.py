@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.idle_time import Cause, Where, apart_ns, idle
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.pause_rules import without_pauses
-from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
@@ -166,43 +166,37 @@ def _launches_on_time(inputs: Inputs) -> bool:
 
 
 RULES = (
-    Rule(
+    idle_rule(
         topic="data_stall",
-        question=IDLE_QUESTION,
         general=True,
         title="Waiting for the data loader",
         label="Data loader",
         cause="the data loader",
-        lost_as="idle",
         judge=_judge(_DATA),
         change=Change("without the data loader's time", _loaders, GETS_AHEAD),
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
         wrong_if="The loader waits for something else, such as a lock or a slow disk that other jobs use.",
     ),
-    Rule(
+    idle_rule(
         topic="sync_calls",
-        question=IDLE_QUESTION,
         general=True,
         title="Waiting for the host, blocked in synchronising calls,",
         label="Synchronising calls",
         cause="synchronising calls",
-        lost_as="idle",
         judge=_judge(_SYNC),
         change=Change("without waiting in synchronising calls", lambda _: [edits.syncs()]),
         risk="Values that are read back later are older: logs and stopping rules lag behind.",
         needs="Values that the next step does not depend on.",
         wrong_if="The value that is read decides what comes next: then the device has nothing else to do.",
     ),
-    Rule(
+    idle_rule(
         topic="idle_host",
-        question=IDLE_QUESTION,
         general=True,
         says_why=False,
         title=_HOST.title,
         label="Late launches",
         cause="kernels launched too late",
-        lost_as="idle",
         judge=_judge(_HOST),
         change=Change(
             "without the time of late launches",
@@ -213,15 +207,13 @@ RULES = (
         needs="Access to the code that the host runs there.",
         wrong_if="The profiler makes the host late: without with_stack and record_shapes it is faster.",
     ),
-    Rule(
+    idle_rule(
         topic="launch_bound",
-        question=IDLE_QUESTION,
         general=True,
         says_why=False,
         title=_LAUNCH.title,
         label="Launch latency",
         cause="launch latency",
-        lost_as="idle",
         judge=_judge(_LAUNCH),
         applies=_launches_on_time,
         change=_GRAPHS,
@@ -229,30 +221,26 @@ RULES = (
         needs="Shapes and addresses that stay the same from step to step.",
         wrong_if="The profiler makes each launch slower than it is without.",
     ),
-    Rule(
+    idle_rule(
         topic="tiny_kernels",
-        question=IDLE_QUESTION,
         general=True,
         says_why=False,
         title="Going from one kernel to the next",
         label="Gaps between kernels",
         cause="gaps between kernels",
-        lost_as="idle",
         judge=_judge(_BETWEEN),
         change=_GRAPHS,
         risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
         needs="Shapes and addresses that stay the same from step to step.",
         wrong_if="Counters or serialised kernels were recorded, which keep kernels apart.",
     ),
-    Rule(
+    idle_rule(
         topic="device_wait",
-        question=IDLE_QUESTION,
         general=True,
         says_why=False,
         title="Launched work that does not start",
         label="Blocked launches",
         cause="launched work that is blocked",
-        lost_as="idle",
         judge=_judge(_WAIT),
         no_change="what the work waits for is not known",
         wrong_if="The work waits for work that the profiler does not record.",

@@ -194,7 +194,6 @@ RULES = (
         title="A rank with more work",
         label="More work",
         cause="rank {rank}'s extra work",
-        lost_as="compute",
         judge=imbalance,
         applies=several_ranks,
         among_ranks="reason",

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
-from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule, never
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
@@ -97,13 +97,11 @@ def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
 
 
 RULES = (
-    Rule(
+    idle_rule(
         topic="unused_parameters",
-        question=IDLE_QUESTION,
         title="Waiting for DDP's search for unused parameters",
         label="Unused parameters",
         cause="DDP's search for unused parameters",
-        lost_as="idle",
         judge=_judge(
             _SEARCHES,
             "searches the graph for unused parameters, as find_unused_parameters=True asks DDP to",
@@ -115,13 +113,11 @@ RULES = (
         needs="Parameters that take part in each step, or the same ones in all steps.",
         wrong_if="Other parameters are used from step to step: then DDP needs the search.",
     ),
-    Rule(
+    idle_rule(
         topic="checkpoints",
-        question=IDLE_QUESTION,
         title="Waiting for checkpoints to be saved",
         label="Saving checkpoints",
         cause="saving checkpoints",
-        lost_as="idle",
         judge=_judge(
             _SAVES,
             "saves a file",

@@ -19,7 +19,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
-from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule, never
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.cold_calls import COMPILES
 from hta_widgets.analysis.replay import edits
@@ -218,39 +218,33 @@ def _interrupted(rank_trace: RankTrace) -> Int64:
 
 
 RULES = (
-    Rule(
+    idle_rule(
         topic="without_core",
-        question=IDLE_QUESTION,
         title="Waiting for a host that waits for cores",
         label="Waits for cores",
         cause="hosts that wait for cores",
-        lost_as="idle",
         judge=without_core,
         applies=never,
         risk="DataLoader workers that lack cores make batches more slowly.",
         needs="Control of the programs and threads that share the machine.",
         wrong_if="Other threads of the program interrupt the host, as they hold Python's lock.",
     ),
-    Rule(
+    idle_rule(
         topic="recompiling",
-        question=IDLE_QUESTION,
         title="Waiting for code to be compiled",
         label="Compiling",
         cause="code that is compiled again",
-        lost_as="idle",
         judge=recompiling,
         applies=never,
         risk="Code for any size may be slower than code for one.",
         needs="torch.compile(dynamic=True), or inputs of few sizes.",
         wrong_if="The program still starts: later steps find what they need compiled.",
     ),
-    Rule(
+    idle_rule(
         topic="blocking_launches",
-        question=IDLE_QUESTION,
         title="Launching one kernel at a time",
         label="Blocking launches",
         cause="launches that wait for their kernel",
-        lost_as="idle",
         judge=blocking_launches,
         applies=never,
         needs="Access to the environment of the program.",

@@ -16,7 +16,7 @@ from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on_ranks
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import Change, idle_rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay import edits
@@ -84,13 +84,11 @@ def waits_for_update(inputs: Inputs, rank: int) -> Intervals:
     return inputs.idle_causes(rank).gaps & open_time(rank_trace, rows) & inputs.judged_time(rank)
 
 
-RULE = Rule(
+RULE = idle_rule(
     topic="optimizer_on_host",
-    question=IDLE_QUESTION,
     title="Updating parameters on the host",
     label="Optimizer on the host",
     cause="an optimizer that runs on the host",
-    lost_as="idle",
     judge=optimizer_on_host,
     applies=lambda inputs: bool(inputs.judged),
     risk="The optimizer's states take memory of the device.",

@@ -13,7 +13,7 @@ from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.offload_rule import waits_for_update
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
-from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule
 from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION, LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
@@ -210,26 +210,22 @@ def _has_steps_to_compare(inputs: Inputs) -> bool:
 
 
 RULES = (
-    Rule(
+    idle_rule(
         topic="host_stall",
-        question=IDLE_QUESTION,
         title="A host that stops for a while",
         label="CPU pauses",
         cause="pauses of the CPU",
-        lost_as="idle",
         judge=host_stall,
         applies=_has_steps_to_compare,
         risk="Without garbage collection in the loop, cycles stay in memory until it runs.",
         needs="Pauses that the program decides about.",
         wrong_if="The pause is meant to be there, such as a checkpoint.",
     ),
-    Rule(
+    idle_rule(
         topic="unmarked_host",
-        question=IDLE_QUESTION,
         title="Waiting for host work that nothing names",
         label="Unnamed CPU work",
         cause="CPU work that nothing names",
-        lost_as="idle",
         judge=unmarked_host,
         applies=_has_steps_to_compare,
         needs="Access to the code that the host runs there.",

@@ -14,7 +14,7 @@ from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest, o
 from hta_widgets.analysis.findings.compiled import compiles
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import Change, idle_rule
 from hta_widgets.analysis.idle.causes import is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
@@ -151,13 +151,11 @@ def _waits(rank_trace: RankTrace) -> Intervals:
     return open_time(rank_trace, runtime & named(rank_trace, is_synchronising))
 
 
-RULE = Rule(
+RULE = idle_rule(
     topic="python_heavy",
-    question=IDLE_QUESTION,
     title="Running Python in one kind of module",
     label="Slow Python module",
     cause="slow Python in one module",
-    lost_as="idle",
     judge=python_heavy,
     applies=lambda inputs: inputs.has_stacks,
     risk="Compiling takes time at first and again for every new shape; results may differ in the last bits.",

@@ -85,7 +85,6 @@ RULES = (
         topic="recomputation",
         question="whether the forward pass runs twice",
         title="Running parts of the forward pass again",
-        lost_as="compute",
         judge=recomputation,
         applies=_can_tell,
         risk="Stored activations take memory until the backward pass.",

@@ -22,7 +22,7 @@ from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, idle_rule
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
@@ -338,39 +338,33 @@ def _has_steps(inputs: Inputs) -> bool:
 
 
 RULES = (
-    Rule(
+    idle_rule(
         topic="optimizer_not_fused",
-        question=IDLE_QUESTION,
         title="Launching the optimizer's work piece by piece",
         label="Optimizer",
         cause="an optimizer that is not fused",
-        lost_as="idle",
         judge=_judge(_OPTIMIZER),
         applies=_has_steps,
         risk="Sums are rounded in another order.",
         needs="An optimizer with fused=True or foreach=True.",
         wrong_if="The optimizer has no fused version for these parameters.",
     ),
-    Rule(
+    idle_rule(
         topic="zero_grad_fills",
-        question=IDLE_QUESTION,
         title="Zeroing gradients",
         label="zero_grad",
         cause="zeroing gradients",
-        lost_as="idle",
         judge=_judge(_ZERO_GRAD),
         applies=_has_steps,
         risk="Code that reads .grad finds None.",
         needs="zero_grad(set_to_none=True).",
         wrong_if="The gradients are meant to stay: they are added up over several passes.",
     ),
-    Rule(
+    idle_rule(
         topic="values_read_back",
-        question=IDLE_QUESTION,
         title="Reading single values back",
         label="Values read back",
         cause="single values read back",
-        lost_as="idle",
         judge=_judge(_ITEMS),
         applies=_has_steps,
         risk="What is read later is decided later: a stop or a skipped update comes a step late.",
@@ -390,13 +384,11 @@ RULES = (
         needs="DistributedDataParallel(gradient_as_bucket_view=True).",
         wrong_if="The program replaces or detaches gradients, so that they cannot be views.",
     ),
-    Rule(
+    idle_rule(
         topic="allocator_calls",
-        question=IDLE_QUESTION,
         title="Allocating memory with the driver",
         label="Allocating memory",
         cause="memory allocated with the driver",
-        lost_as="idle",
         judge=_judge(_ALLOCATOR),
         applies=_has_steps,
         risk="Memory stays reserved.",

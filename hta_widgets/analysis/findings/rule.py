@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from hta_widgets.analysis.core.claim import Said
@@ -130,6 +131,10 @@ class Rule:
         if self.role in ("memory", "recording"):
             return None
         return _CLAIM_OF_QUESTION.get(self.question, "efficiency")
+
+
+idle_rule: Final[Callable[..., Rule]] = partial(Rule, question=IDLE_QUESTION, lost_as="idle")
+"""A rule about why devices are idle."""
 
 
 @dataclass(frozen=True)

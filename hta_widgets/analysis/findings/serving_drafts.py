@@ -104,7 +104,6 @@ RULE = Rule(
     title="Drafting",
     label="Drafts",
     cause="drafting",
-    lost_as="compute",
     judge=drafting,
     applies=never,
     no_change="whether drafts save time depends on how many are accepted",

@@ -14,7 +14,7 @@ from hta_widgets.analysis.findings.callers import open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on_ranks
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, never
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, idle_rule, never
 from hta_widgets.analysis.findings.serving_advice import option
 from hta_widgets.analysis.findings.serving_ranks import DECODING, is_serving, of_ranks
 from hta_widgets.analysis.idle.pauses import collecting
@@ -389,25 +389,21 @@ RULES = (
         applies=never,
         wrong_if="These are requests of a warm-up.",
     ),
-    Rule(
+    idle_rule(
         topic="bubble_between_steps",
-        question=IDLE_QUESTION,
         title="Waiting between steps",
         label="Gaps between steps",
         cause="waiting between steps",
-        lost_as="idle",
         judge=bubble_between_steps,
         applies=is_serving,
         risk="Scheduled ahead, a step does not know yet which requests the one before it ends.",
         wrong_if="There are no requests to work on then.",
     ),
-    Rule(
+    idle_rule(
         topic="eager_steps",
-        question=IDLE_QUESTION,
         title="Decoding without graphs",
         label="Decoding without graphs",
         cause="decoding without graphs",
-        lost_as="idle",
         judge=eager_steps,
         applies=is_serving,
         risk="Captured graphs take memory, and time at the start.",

@@ -298,7 +298,6 @@ RULES = (
         title="Decoding behind prompts",
         label="Decoding behind prompts",
         cause="decoding that waits behind prompts",
-        lost_as="compute",
         judge=decode_behind_prefill,
         applies=is_serving,
         no_change="prompts have to be read in any case; smaller pieces shorten the longest wait, not the sum",

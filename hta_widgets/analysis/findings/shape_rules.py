@@ -76,7 +76,6 @@ RULE = Rule(
     title="Multiplying matrices of unaligned sizes",
     label="Unaligned matmuls",
     cause="matmuls of unaligned sizes",
-    lost_as="compute",
     judge=unaligned_shapes,
     risk="Larger sizes change the model, its memory and its results, unless the added part is masked.",
     needs="Sizes that may be chosen or padded.",

@@ -17,7 +17,7 @@ from hta_widgets.analysis.findings.configurations import configured
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_time import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
+from hta_widgets.analysis.findings.rule import idle_rule, never
 from hta_widgets.arrays import Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
@@ -135,13 +135,11 @@ def _unequal(rank_trace: RankTrace) -> Text:
     )
 
 
-RULE = Rule(
+RULE = idle_rule(
     topic="shared_device",
-    question=IDLE_QUESTION,
     title="Time that another process likely has the device",
     label="Shared GPU",
     cause="another process on the GPU",
-    lost_as="idle",
     judge=shared_device,
     applies=never,
     no_change="another process decides it",

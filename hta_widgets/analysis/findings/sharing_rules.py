@@ -210,7 +210,6 @@ RULE = Rule(
     title="Communication that slows compute",
     label="Slowed compute",
     cause="communication that slows compute",
-    lost_as="compute",
     judge=slowed_by_communication,
     no_change="communication takes its share of the device wherever it runs",
     risk="Communication with fewer multiprocessors may take longer.",

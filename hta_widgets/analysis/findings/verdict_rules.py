@@ -11,7 +11,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_time import apart_ns, idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
-from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
+from hta_widgets.analysis.findings.rule import Rule, idle_rule, never
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
@@ -154,25 +154,21 @@ RULES = (
         headline="may be communication that does not count as such",
         wrong_if="The kernel computes, and its name only looks like that of a collective.",
     ),
-    Rule(
+    idle_rule(
         topic="unrecorded_idle",
-        question=IDLE_QUESTION,
         title="Idle time without a recorded cause",
         label="Unrecorded cause",
         cause="idle time without a recorded cause",
-        lost_as="idle",
         judge=unrecorded_idle,
         no_reason=True,
         no_change="no launch is recorded that could come earlier",
         wrong_if="The device had nothing to do then, whatever launched the next work.",
     ),
-    Rule(
+    idle_rule(
         topic="no_work_due",
-        question=IDLE_QUESTION,
         title="Time without any device work, at an end of the recording,",
         label="No work",
         cause="time without any work",
-        lost_as="idle",
         judge=no_work_due,
         no_reason=True,
         no_change="nothing is recorded that could come earlier",
