@@ -117,54 +117,58 @@ def bar(
     saves = [at for at, row in enumerate(rows) if row["section"] == SAVES]
     together = sorted((at for at in saves if change_of(rows[at])), key=lambda at: _of_host(rows[at]))
     found = in_turn(trace, scope, _rank(rows, together), [change_of(rows[at]) for at in together])
-    parts: list[Part] = []
-    left = dict(whole.split)
-
-    def alone(at: int) -> int:
-        return round(whole.ns * float(rows[at]["saving_pct"]) / 100)
-
-    def take_alone(at: int) -> None:
-        """What is not replayed with the others saves no more than what is left of its class."""
-        part = _saving(rows[at], at, alone(at))
-        longer = _longer(whole, rows[at], inner, ranks) if at in late else {}
-        ns = part.ns
-        for name, most in longer.items():
-            ns -= _taken(left, name, min(ns, most)) if name != part.lost_as else 0
-        ns -= _taken(left, part.lost_as, ns)
-        parts.append(replace(part, form="bound", ns=part.ns - ns))
-
     apart = [at for at in saves if found is None or at not in together]
     late = [at for at in apart if _waits_for_late(rows[at])]
-    for at in late:  # first: the replay of one rank may save what makes that rank late
-        take_alone(at)
+    left = _Left(whole.split)
+    # first: the replay of one rank may save what makes that rank late
+    parts = [_alone(whole, left, rows[at], at, _longer(whole, rows[at], inner, ranks)) for at in late]
     if found is not None:
         until = [round(whole.ns * min(pct, 100.0) / 100) for pct in found.saved_pct]
         for at, before, after in zip(together, [0, *until], until, strict=False):
-            part = _saving(rows[at], at, after - before)
-            most = min(alone(at), left.get(part.lost_as, 0)) if late else part.ns
-            parts.append(replace(part, ns=min(part.ns, most)))
-            among = change_of(rows[at]) == AMONG_RANKS
-            longer = _longer(whole, rows[at], inner, ranks) if among else None
-            _take(left, parts[-1].lost_as, parts[-1].ns, longer)
-        remain = whole.ns - (until[-1] if until else 0)
+            row = rows[at]
+            part = _saving(row, at, after - before)
+            if late:
+                part = replace(part, ns=min(part.ns, _saved_alone(whole, row), left.get(part.lost_as, 0)))
+            longer = _longer(whole, row, inner, ranks) if change_of(row) == AMONG_RANKS else {}
+            left.take(part.lost_as, part.ns, longer)
+            parts.append(part)
         if found.left and not late:
-            left = whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain)
+            remain = whole.ns - (until[-1] if until else 0)
+            left = _Left(whole_parts({name: found.left[name] for name in _OF_DEVICES}, remain))
             # the replay ends with the last work: in few steps, the idle time after it is a part to be seen
             more = max(left["compute"] - whole.split["compute"], 0)
             left["compute"] -= more
             left["idle"] += more
-    for at in apart:
-        if at not in late:
-            take_alone(at)
+    parts += [_alone(whole, left, rows[at], at) for at in apart if at not in late]
     parts.sort(key=lambda part: part.finding)
     for form, section in _COSTS:
         for at, row in enumerate(rows):
             if row["section"] == section and row["share_pct"]:
                 lost_as = class_in(whole, row)
-                ns = min(cost_in(whole, row), left.get(lost_as, 0))
-                parts.append(Part(ns, form, lost_as, at))
-                _take(left, lost_as, ns)
+                parts.append(Part(left.taken(lost_as, cost_in(whole, row)), form, lost_as, at))
     return [*parts, *(Part(ns, "rest", name) for name, ns in left.items() if ns)]
+
+
+class _Left(dict[LostAs, int]):
+    """What is left of the time, by its class."""
+
+    def taken(self, name: LostAs, most: int) -> int:
+        """How much of a class there is to take, up to some time."""
+        taken = min(most, self.get(name, 0))
+        if taken:
+            self[name] -= taken
+        return taken
+
+    def take(self, lost_as: LostAs, ns: int, longer: Mapping[LostAs, int]) -> None:
+        """Take what is saved from its class, and what that does not hold from what else there is most of.
+
+        Of the repair of late ranks, what these do longer goes before.
+        """
+        ns -= self.taken(lost_as, ns)
+        for name, most in longer.items():
+            ns -= self.taken(name, min(ns, most))
+        for name in sorted(self, key=lambda name: -self[name]):
+            ns -= self.taken(name, ns)
 
 
 def saved_in(parts: Sequence[Part]) -> int:
@@ -237,22 +241,20 @@ def _saving(row: pd.Series, at: int, ns: int) -> Part:
     return Part(ns, form, class_of(row), at)
 
 
-def _take(
-    left: dict[LostAs, int], lost_as: LostAs, ns: int, longer: Mapping[LostAs, int] | None = None
-) -> None:
-    """Take what is saved from its class, and what that does not hold from what else there is most of.
+def _saved_alone(whole: Whole, row: pd.Series) -> int:
+    return round(whole.ns * float(row["saving_pct"]) / 100)
 
-    Of the repair of late ranks, what these do longer goes before.
+
+def _alone(
+    whole: Whole, left: _Left, row: pd.Series, at: int, longer: Mapping[LostAs, int] | None = None
+) -> Part:
+    """What is not replayed with the others saves no more than what is left of its class.
+
+    Where ranks wait for a late one, what that does longer goes before.
     """
-    for name in {lost_as} & left.keys():
-        ns -= _taken(left, name, ns)
-    for name, most in (longer or {}).items():
-        ns -= _taken(left, name, min(ns, most))
-    for name in sorted(left, key=lambda name: -left[name]):
-        ns -= _taken(left, name, ns)
-
-
-def _taken(left: dict[LostAs, int], name: LostAs, ns: int) -> int:
-    taken = min(ns, left[name])
-    left[name] -= taken
-    return taken
+    lost_as = class_of(row)
+    ns = most = _saved_alone(whole, row)
+    for name, of_name in (longer or {}).items():
+        ns -= left.taken(name, min(ns, of_name)) if name != lost_as else 0
+    ns -= left.taken(lost_as, ns)
+    return Part(most - ns, "bound", lost_as, at)

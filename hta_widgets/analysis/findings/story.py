@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from weakref import ref
 
 import pandas as pd
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.bar import Part, Whole, bar, is_large, saved_in, whole_of_step
 from hta_widgets.analysis.findings.headline import (
     Headline,
@@ -111,7 +113,15 @@ def story(trace: Trace, scope: Scope | None = None, frame: pd.DataFrame | None =
         frame: its `overview`, if that is there.
     """
     scope = scope or Scope()
-    frame = overview(trace, scope) if frame is None else frame
+    # with a frame that several show, as panels do, so that each of them has the same story
+    return _story(overview(trace, scope) if frame is None else frame, ref(trace), scope)
+
+
+@memoize_per_rank()
+def _story(frame: pd.DataFrame, job: ref[Trace], scope: Scope) -> Story:
+    """`job`: weak, as the trace keeps frames, and these their stories."""
+    trace = job()
+    assert trace is not None
     inputs = Inputs(trace, scope)
     found = frame[(frame["part_of"] == "") & frame["section"].isin((SAVES, UNKNOWN, LATER, MEMORY))]
     found = found[~found["role"].eq("work")]
