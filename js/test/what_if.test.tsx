@@ -338,6 +338,18 @@ it("shows edits of several ranks for the job: no rank, no sliders, no map", asyn
   expect(model.get("further")).toEqual([]);
 });
 
+it("names edits of several ranks in words, and shows their code beneath", async () => {
+  const expression = "edits.no_stragglers()";
+  const label = "no ranks that are late";
+  const link = { name: "", expression, label, bound: false, time_class: "communication" };
+  const chain = [{ ...link, alone: 101, together: 101 }];
+  const answer = { ...RECORDED, further: [expression], after: 101, step: null, chain };
+  const { el } = await show({ further: [expression], answer, controls: [] }, false);
+  const row = el.querySelector(".hta-wi-row .hta-cut");
+  expect(row?.textContent).toBe("No ranks that are late");
+  expect(row?.getAttribute("title")).toBe(expression);
+});
+
 it("takes refused changes back", async () => {
   const given = { status: "error", message: "apart", further: ["edits.no_stragglers()"], answer: {} };
   const { el, model } = await show(given, false);

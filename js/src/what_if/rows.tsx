@@ -5,6 +5,7 @@ import { Button } from "../button";
 import { grouped } from "../format";
 import type { Control } from "../replay/controls";
 import type { Hand } from "./hand";
+import { linkOf, nounOf } from "./story";
 
 const SLOWEST = 200; // % of the recorded time, at the left end
 const STEP = 5;
@@ -76,11 +77,13 @@ function fill(time: number): Record<string, number> {
 }
 
 function Further({ hand, expression }: { hand: Hand; expression: string }) {
+  const link = linkOf(hand, expression);
+  const Words = link?.label ? "span" : "code";
   return (
     <div class="hta-wi-row">
-      <code class="hta-cut" title={expression}>
-        {expression}
-      </code>
+      <Words class="hta-cut" title={expression}>
+        {link ? nounOf(link, []) : expression}
+      </Words>
       <Button
         class="hta-quiet"
         disabled={!hand.answers.value}

@@ -38,7 +38,7 @@ export function WhatIfStory({ hand, controls, job }: StoryProps) {
     controls,
     answered?.settings ?? hand.settings.value,
     (answered?.further ?? hand.further.value).map(
-      (expression) => hand.chain.value.find((link) => link.expression === expression)?.label ?? expression,
+      (expression) => linkOf(hand, expression)?.label ?? expression,
     ),
   );
   const { before, low, after, high } = times;
@@ -126,7 +126,10 @@ function said(from: number, to: number, bound: boolean): string {
   return to < from ? `saves ${size}${bound ? " at most" : ""}` : `costs ${size}`;
 }
 
-const nounOf = ({ name, label, expression }: Link, controls: readonly Control[]) =>
+export const linkOf = ({ chain }: Hand, expression: string) =>
+  chain.value.find((link) => link.expression === expression);
+
+export const nounOf = ({ name, label, expression }: Link, controls: readonly Control[]) =>
   controls.find((control) => control.name === name)?.label ??
   (label ? `${label.slice(0, 1).toUpperCase()}${label.slice(1)}` : expression);
 
