@@ -62,6 +62,7 @@ class FsdpJob:
         waits_for_compute: a gather waits for what was computed before its launch. All waits between streams
             are recorded then.
         copy_in_ns: of a kernel that fills the buffer before each gather. copy_stream: where it runs.
+        root: the outermost module has parameters of its own; else FSDP records no range of it.
     """
 
     layers: int = 4
@@ -84,6 +85,7 @@ class FsdpJob:
     waits_for_compute: bool = False
     copy_in_ns: int = 0
     copy_stream: int = COPY_STREAM
+    root: bool = True
 
     def play(self) -> Played:
         return Played(self)
@@ -131,7 +133,8 @@ class Played:
         layers = [self.layer(at) for at in range(self.job.layers)]
         with self._turn(ROOT, "forward"):
             with self._range("pre_forward", ROOT):
-                self._gather(ROOT, "forward")
+                if self.job.root:
+                    self._gather(ROOT, "forward")
                 for at in self.job.first_ahead:
                     self._ahead(layers[at], "forward")
             self._compute(ROOT, "forward", self.job.compute_ns // 2)
@@ -172,7 +175,8 @@ class Played:
                 self._all_ahead(following)
             self._reduce(name)
         with self._range("root_post_backward_callback", ""):
-            self._reduce(ROOT)
+            if self.job.root:
+                self._reduce(ROOT)
 
     @property
     def _reduces_on(self) -> int:
@@ -272,7 +276,8 @@ class Played:
     @contextmanager
     def _range(self, kind: str, name: str) -> Iterator[None]:
         said = _fully_shard(kind, name) if self.job.names_units else _WRAPPER.get(kind, "")
-        if not said or not self.job.ranges:
+        rootless = name == ROOT and not self.job.root
+        if not said or rootless or not self.job.ranges:
             yield
             return
         with self.program.inside("user_annotation", said):

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import PREFIX
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -92,6 +93,12 @@ def names_ranges(rank_trace: RankTrace) -> bool:
     return any(_RANGE.match(name) for name in rank_trace.names)
 
 
+def gather_ranges(rank_trace: RankTrace) -> Intervals:
+    """When `fully_shard` prepares and issues all-gathers."""
+    rows = np.array([each.row for each in _ranges(rank_trace) if each.kind == "all_gather"], np.int64)
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+
+
 def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> Passes | None:
     """The turns of a rank's units; None if FSDP recorded no range.
 
@@ -163,7 +170,7 @@ class _Walk:
         # `fully_shard` records what comes before and after a unit's forward, the wrapper all of it.
         if what.kind == ("pre_forward" if self._by_name else "forward") and not recomputed:
             self._nameless |= any(self._passes[turn].name == (what.unit or ROOT) for turn in turns)
-            if not turns:
+            if not turns and self._is_new_run(what):
                 self._run, self._next = self._run + 1, 0
             turns.append(self._opened(what, FORWARD, time))
         elif what.kind in ("pre_backward", "pre_backward_hook"):
@@ -173,6 +180,17 @@ class _Walk:
             if last >= 0:
                 turns.append(last)
         self._switched(thread, time)
+
+    def _is_new_run(self, what: _Range) -> bool:
+        """Whether a forward pass of the whole model begins with this outermost turn.
+
+        `fully_shard` records no range of an outermost module without parameters of its own: units then follow
+        each other, until a backward pass begins, or one of them comes again.
+        """
+        if not self._by_name or not self._passes or self._passes[-1].phase == BACKWARD:
+            return True
+        this = (each.name for each in self._passes if each.run == self._run and each.phase == FORWARD)
+        return (what.unit or ROOT) in this
 
     def end(self, time: int, what: _Range) -> None:
         thread = int(self._rank_trace.thread[what.row])

@@ -18,6 +18,7 @@ from hta_widgets.analysis.strategy.fsdp_passes import (
     RECORD,
     Passes,
     UnitPass,
+    gather_ranges,
     names_ranges,
     passes_of,
 )
@@ -138,6 +139,10 @@ def _of_rank(trace: Trace, rank_trace: RankTrace, passes: Passes, scope: Scope) 
     work = np.flatnonzero(
         rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
     )
+    # copies into the buffer of an all-gather run ahead of the unit, which computes nothing by that
+    gathering = gather_ranges(rank_trace)
+    begun = rank_trace.start[rank_trace.issuer[work]]
+    work = work[gathering.within_each(np.stack([begun, begun + 1], 1)) == 0]
     work = work[np.argsort(rank_trace.start[work], kind="stable")]
     turn = passes.of_launches(rank_trace, rank_trace.issuer[work].astype(np.int64))
     computing = _Computing(passes, rank_trace.start[work], rank_trace.end[work], turn)

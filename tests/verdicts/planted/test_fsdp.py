@@ -49,6 +49,21 @@ def test_gathers_in_their_own_turn(named: bool, tmp_path: Path):
     assert row["saving"].startswith(said)
 
 
+def test_units_of_a_model_without_parameters_of_its_own(tmp_path: Path):
+    """No range is around the units: they are of one forward pass all the same, of which one comes first."""
+    (row,) = told(replace(DRAINED, root=False), tmp_path)
+    assert row["cost_ns"] == 5 * (3 + 4) * 300 * US
+    assert "of layers.1, layers.2, layers.3 and 1 more unit" in row["text"]
+
+
+def test_copies_into_the_next_buffer_are_no_compute(tmp_path: Path):
+    """Sent for ahead, a unit's buffer is filled while the link is busy with the one before."""
+    job = replace(DRAINED, backward_ahead=1, copy_in_ns=20 * US)
+    (row,) = told(job, tmp_path)
+    assert "for forward are issued only in the unit's own turn" in row["text"]
+    assert row["cost_ns"] == pytest.approx(5 * 4 * 300 * US, rel=0.02)
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_gathers_behind_reductions(named: bool, tmp_path: Path):
     """In one stream, what is issued after a reduction waits for the compute before that."""
