@@ -74,7 +74,7 @@ CATEGORIES: dict[str, Category] = {
     "xpu_sync": Category(EventClass.SYNC),
     "cpu_op": Category(EventClass.HOST_OP),
     "Operator": Category(EventClass.HOST_OP, named=True),
-    "hpu_op": Category(EventClass.HOST_OP),
+    "hpu_op": Category(EventClass.RUNTIME),
     "cuda_runtime": Category(EventClass.RUNTIME),
     "cuda_driver": Category(EventClass.RUNTIME),
     "Runtime": Category(EventClass.RUNTIME),

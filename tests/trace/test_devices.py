@@ -153,6 +153,7 @@ def test_rocm_input() -> None:
         ("mlu_memset", EventClass.MEMORY_SET),
         ("privateuse1_kernel", EventClass.COMPUTE),
         ("mlu_runtime", EventClass.RUNTIME),
+        ("hpu_op", EventClass.RUNTIME),  # Kineto: "HPU host side runtime event"
         ("some_memory", EventClass.OTHER),
     ],
 )

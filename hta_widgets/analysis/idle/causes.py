@@ -37,7 +37,7 @@ _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
 # (PyTorch on ROCm copies with hipMemcpyWithStream), frees (they synchronise implicitly), and the operators
 # that read a value back.
 _SYNCHRONISING = re.compile(
-    r"^(cuda|hip|cu|musa)\w*Synchronize"
+    r"^(cuda|hip|cu|musa|hpu)\w*Synchronize"
     r"|^(cuda|hip|cu|musa)Memcpy(?!\w*Async)"
     r"|^(cuda|hip|musa)Free$"
     r"|^(AscendCL@)?aclrt(Synchronize\w+|Memcpy)$"
