@@ -210,8 +210,9 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
             evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
             change=Change(region.label, lambda found: _edits(found, region)),
             share_of=of_lost.shares,
-            # what others lose while the host waits is no part of it
-            lost={} if region.waits or inputs.trace.exceeds_memory else lost,
+            lost=inputs.when(
+                ranks, lambda rank: inputs.of(rank, _drained, region) if region.waits else lost[rank]
+            ),
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity,
         )
@@ -310,6 +311,16 @@ def _lost(inputs: Inputs, rank: int, region: _Region) -> Intervals:
         return work
     had = idle | work
     return had if had.length < _MOSTLY * open_.length else open_
+
+
+def _drained(inputs: Inputs, rank: int, region: _Region) -> Intervals:
+    """When the device has nothing to do since the host waited in these calls until it was done."""
+    idle = inputs.idle_causes(rank)
+    open_ = open_time(inputs.trace.rank(rank), inputs.of(rank, _made, region).rows)
+    begins = idle.gaps.start
+    after = open_.within_each(np.stack([begins - 1, begins + 1], 1)) > 0
+    time = Intervals(begins[after], idle.gaps.end[after]) & idle.late_host & inputs.judged_time(rank)
+    return time - inputs.start_up[rank].idle if rank in inputs.start_up else time
 
 
 def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:

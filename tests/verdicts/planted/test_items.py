@@ -58,6 +58,28 @@ def test_values_that_are_read_in_each_layer_are_counted(tmp_path: Path) -> None:
     assert row["saving_pct"] > 20
 
 
+def test_what_the_device_waits_after_them_is_the_same_loss(tmp_path: Path) -> None:
+    program = layers(each=True, host_ns=500 * US)
+    frame = overview(Trace.open(write(tmp_path / "trace.json", program.events), cache=False))
+    frame = frame.set_index("topic")
+    assert frame.loc["idle_host", "part_of"] == "values_read_back"
+    assert frame.loc["values_read_back", "part_of"] == ""
+
+
+def test_a_host_that_is_late_without_them_too_is_another_one(tmp_path: Path) -> None:
+    """Two values are read in each step, and then the host has 20 ms to do."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(2):
+                for _ in range(5):
+                    program.launch(MS, "gemm")
+                read(program)
+            program.operator("aten::slow", 20 * MS)
+    frame = overview(Trace.open(write(tmp_path / "trace.json", program.events), cache=False))
+    assert frame.set_index("topic").loc["idle_host", "part_of"] == ""
+
+
 def test_so_are_sizes_of_what_a_mask_chooses(tmp_path: Path) -> None:
     row = told(tmp_path, layers(each=True, host_ns=500 * US, mask=True))
     assert row is not None and row["section"] == "saves"
