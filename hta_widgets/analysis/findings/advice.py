@@ -7,16 +7,23 @@ import re
 import numpy as np
 
 from hta_widgets.analysis.device_time.busy import device_work
+from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.compiled import device_compiled, host_compiled
 from hta_widgets.analysis.findings.idle_time import MOST, Where
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.serving_advice import graphs_switch
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 
 _JOIN = "Copy fewer, larger pieces: put what belongs together into one pinned buffer, and copy that at once."
+_READ_LATER = "Read back later or less often, or launch more before."
+_DO_NOT_WAIT_FOR_COPIES = (
+    "It waits there for copies to the device: from pinned memory, with non_blocking=True, it need not."
+)
+_TO_DEVICE = re.compile(r"^Memcpy (?:HtoD|[HM]2D)")
 _PINNED = re.compile(r"^aten::_?pin_memory$|^Memcpy HtoD \(Pinned")
 # Parts of a training loop whose host work PyTorch or its backend can cut, by a word in their name.
 _REMEDIES = {
@@ -72,8 +79,8 @@ def idle_host(inputs: Inputs, where: Where) -> str:
     if not where.drained_by:
         return said
     drained = (
-        f"Look at {brief(where.drained_by)}: the host cannot be ahead of a device for which it waits. Read "
-        "back later or less often, or launch more before."
+        f"Look at {brief(where.drained_by)}: the host cannot be ahead of a device for which it waits. "
+        f"{_DO_NOT_WAIT_FOR_COPIES if _after_copies(inputs, where) else _READ_LATER}"
     )
     # what holds the host for long comes first: without the wait before it, it takes as long
     return f"{said} {drained}" if where.recorded and where.long and where.places else f"{drained} {said}"
@@ -102,6 +109,29 @@ def _late_host(inputs: Inputs, where: Where) -> str:
     remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
     return f"{first} {_less_host_work(inputs, where)}"
+
+
+def _before_optimizer(inputs: Inputs, where: Where) -> bool:
+    """Whether most of the time lies before kernels that the optimizer launches."""
+    rank_trace, idle = inputs.trace.rank(where.rank), inputs.idle_causes(where.rank)
+    steps = np.flatnonzero(
+        named(rank_trace, lambda name: name.startswith("Optimizer.step#")) & ~rank_trace.is_device
+    )
+    launch = rank_trace.launch[idle.next_row[idle.gaps.end.searchsorted(where.idle.end)]].astype(np.int64)
+    known = launch >= 0
+    of_optimizer = np.zeros(len(launch), np.bool_)
+    of_optimizer[known] = begins_in(rank_trace, launch[known], steps)
+    return bool((where.idle.end - where.idle.start)[of_optimizer].sum() > MOST * where.idle.length)
+
+
+def _after_copies(inputs: Inputs, where: Where) -> bool:
+    """Whether most of the time follows copies to the device."""
+    rank_trace = inputs.trace.rank(where.rank)
+    work = device_work(rank_trace)
+    order = np.argsort(work.end, kind="stable")
+    before = work.rows[order][work.end[order].searchsorted(where.idle.start, "right") - 1]
+    to_device = named(rank_trace, _TO_DEVICE.search)[before]
+    return bool((where.idle.end - where.idle.start)[to_device].sum() > MOST * where.idle.length)
 
 
 def _between_copies(inputs: Inputs, where: Where) -> bool:
@@ -134,6 +164,8 @@ def launch_bound(inputs: Inputs, where: Where) -> str:
 
 def tiny_kernels(inputs: Inputs, where: Where) -> str:
     """Fewer and larger kernels."""
+    if _before_optimizer(inputs, where):
+        return f"Most of it lies between kernels of the optimizer: {_REMEDIES['Optimizer.step']}."
     if not inputs.has_graphs or device_compiled(inputs, where.rank, where.idle):
         return "Run fewer, larger kernels: a larger batch gives each more to do."
     return "Run fewer, larger kernels: torch.compile fuses small ones; a larger batch gives each more to do."

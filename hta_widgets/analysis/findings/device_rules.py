@@ -32,12 +32,15 @@ _ALIKE = 0.5
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 _PIN = "Copy from pinned memory (pin_memory=True) with non_blocking=True, so that copies run beside compute."
 _EARLIER = "Start the copies earlier, on a stream of their own, so that compute hides them."
-_READ_LESS = "Read back less and less often, with non_blocking=True into pinned memory."
+_READ_LESS = (
+    "Read back less and less often: compute on the device what the host makes of it, and copy the result "
+    "with non_blocking=True into pinned memory."
+)
 _WITHIN = "Find what copies within the device: .contiguous(), .clone(), cat, casts, flattened gradients."
 # What to try, by a word in the name of the copies; "" for all others. Level Zero (Intel) has M for memory of
 # the host that is not pinned, H for what is.
 _ADVICE = {
-    "Pageable": _PIN, "HtoD": _EARLIER, "DtoH": _READ_LESS, "DtoD": _WITHIN,
+    "DtoH": _READ_LESS, "Pageable": _PIN, "HtoD": _EARLIER, "DtoD": _WITHIN,
     "M2D": _PIN, "H2D": _EARLIER, "D2M": _READ_LESS, "D2H": _READ_LESS, "D2D": _WITHIN,
     "Memset": "Find what fills memory: zero_grad(set_to_none=True) and torch.empty avoid most fills.",
     "": "Copy fewer and larger pieces, on a stream of their own.",

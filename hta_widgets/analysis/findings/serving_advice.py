@@ -68,6 +68,10 @@ _OPTIONS: Final = {
         "SGLang": "--load-balance-method",
         "TensorRT-LLM": "enable_balance of attention_dp_config",
     },
+    "loaded adapters": {
+        "vLLM": "--max-loras, --max-cpu-loras",
+        "SGLang": "--max-loras-per-batch, --max-loaded-loras",
+    },
     "batches": {
         "vLLM": "a smaller --max-num-seqs divides them",
         "SGLang": "a smaller --pp-max-micro-batch-size divides them",

@@ -46,6 +46,11 @@ _REMEDIES: Final = (
     (r"kv_(?:transfer|connector)|nixl|mooncake|lmcache|/disaggregation/", "",
      "Keys and values move then. Load and save them asynchronously, layer by layer, while the device "
      "computes other requests; check the links and the number of transfers."),
+    (r"lora", "loaded adapters",
+     "Adapters are loaded then: keep on the device, or in pinned memory, those that requests use{}."),
+    (r"subprocess|\bselect\b|urllib|requests/|httpx|aiohttp|\bsocket\b|tools?\b", "",
+     "The device waits for tools, or for an answer from outside. Let other requests decode meanwhile, and "
+     "call tools from tasks of their own."),
     (r"grammar|bitmask|structured", "",
      "Fill masks of structured output while the forward pass runs, in other threads, or take a simpler "
      "grammar."),

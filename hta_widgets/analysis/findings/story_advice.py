@@ -242,7 +242,7 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += " (its slow host)"
     elif passes := claimed(row, "forward_passes"):  # each followed by all reductions, where once would do
         words += f" (gradients are reduced {passes} times per step)"
-    elif rules and not rules[-1].says_why and (place := _held_in(row)):
+    elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
     return words
 

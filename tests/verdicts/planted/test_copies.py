@@ -88,6 +88,15 @@ def test_what_pinned_memory_would_be_worth_is_unknown_of_an_unknown_device(tmp_p
     assert asked.str.match("The trace has no name of the device.*: it is unknown .*what copies cost").any()
 
 
+@pytest.mark.parametrize("way", ["HtoD", "DtoH"])
+def test_what_is_read_back_is_not_pinned_by_the_loader(way: str, tmp_path: Path) -> None:
+    name = {"HtoD": PAGEABLE, "DtoH": "Memcpy DtoH (Device -> Pageable)"}[way]
+    rows = overview(opened(tmp_path, copying((name, 24_000_000, 6.0))(), None)).set_index("topic")
+    advice = rows.loc["memory_copies", "suggestion"]
+    assert ("pin_memory=True" in advice) is (way == "HtoD")
+    assert advice.startswith("Read back less") is (way == "DtoH")
+
+
 def before_late_kernels(pageable: bool) -> Program:
     """Each step copies 24 MB at 6 GB/s, and then computes little, for which the host takes 1.02 ms."""
     program = Program()
@@ -174,3 +183,20 @@ def test_a_headline_names_what_holds_the_host_for_long(tmp_path: Path, ns: int, 
     row = overview(trace).set_index("topic").loc["idle_host"]
     assert story(trace).headline.endswith("kernels launched too late (aten::sort)") is named
     assert row["suggestion"].startswith(f"Look at {'aten::sort' if named else 'cudaDeviceSynchronize'}")
+
+
+@pytest.mark.parametrize("name", [PAGEABLE, "Memcpy DtoH (Device -> Pageable)"])
+def test_what_to_do_about_the_copy_for_which_the_host_waits(name: str, tmp_path: Path) -> None:
+    """With nothing left to do, the device waits 0.4 ms for the host after it."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            program.copy(500 * US, name)
+            program.synchronise(name="cudaStreamSynchronize")
+            program.operator("aten::slow_op", 400 * US)
+            for _ in range(4):
+                program.launch(500 * US)
+    row = overview(opened(tmp_path, program, A100)).set_index("topic").loc["idle_host"]
+    assert "of it lies after the host had waited in cudaStreamSynchronize" in row["text"]
+    assert ("It waits there for copies to the device" in row["suggestion"]) is (name == PAGEABLE)
+    assert ("Read back later" in row["suggestion"]) is (name != PAGEABLE)

@@ -43,3 +43,17 @@ def test_the_region_in_which_a_host_is_late(
     assert late_in != "generate" or " % of it lies in generate." in row["text"]
     assert ("(mostly generate)" in story(trace).headline) is (late_in == "generate")
     assert "loop" not in row["text"] and "update" not in row["text"]
+
+
+def test_a_region_is_named_once(tmp_path: Path) -> None:
+    """The host is in it all the time, for long, with nothing else recorded in it."""
+    program = Program()
+    for number in range(1, 6):
+        with program.step(number):
+            for _ in range(5):
+                program.launch(200 * US)
+            program.synchronise()
+            with program.inside("user_annotation", "log_metrics"):
+                program.silence(3_000 * US)
+    headline = story(program.open(tmp_path)).headline
+    assert headline.count("log_metrics") == 1 and "(mostly log_metrics)" in headline

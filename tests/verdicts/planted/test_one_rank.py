@@ -199,6 +199,15 @@ def launches_after_waits(program: Program, number: int) -> None:
         program.synchronise(name="cudaStreamSynchronize")
 
 
+def small_kernels_of_the_optimizer(program: Program, number: int) -> None:
+    """The host is far ahead of them, so that its own time says nothing."""
+    program.launch(1_000 * US)
+    with program.inside("user_annotation", "Optimizer.step#SGD.step"):
+        for _ in range(300):
+            program.launch(US, call=US)
+    program.synchronise()
+
+
 def small_kernels(program: Program, number: int) -> None:
     program.launch(200 * US)
     for _ in range(100):
@@ -640,6 +649,13 @@ CASES = {
     ),
     "small kernels": Case(
         loop(small_kernels), "tiny_kernels", ("compute_bound",), words=("torch.compile fuses",)
+    ),
+    "small kernels of the optimizer": Case(
+        loop(small_kernels_of_the_optimizer),
+        "tiny_kernels",
+        ("compute_bound", "optimizer_not_fused"),
+        words=("between kernels of the optimizer: fused=True",),
+        never=("larger batch",),
     ),
     "reading values back before going on": Case(
         loop(reads_back(10)),

@@ -209,6 +209,25 @@ def test_a_host_that_waits_for_keys_and_values(tmp_path: Path, place: str, moves
     assert ("--async-scheduling" in advice) is not moves
 
 
+@pytest.mark.parametrize(
+    ("place", "first"),
+    [
+        ("vllm/lora/worker_manager.py(160): set_active_adapters", "Adapters are loaded then"),
+        ("subprocess.py(1165): communicate", "The device waits for tools"),
+        ("agent/tools.py(77): call_tool", "The device waits for tools"),
+        ("vllm/toolkit.py(7): collect", "Shorten what the host does then"),
+    ],
+)
+def test_a_host_that_waits_for_adapters_or_tools(tmp_path: Path, place: str, first: str) -> None:
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0)
+    for _ in range(10):
+        server._frame(place, 3 * MS)
+        server.serve(DECODE)
+    advice = rows_of(server.open(tmp_path))["bubble_between_steps"]["suggestion"]
+    assert advice.startswith(first)
+    assert ("--max-loras" in advice) is ("lora" in place)
+
+
 def comes_and_goes(asleep: bool, stays: int = 0) -> Server:
     """Requests come one at a time, 30 ms after the one before has ended; some others may stay."""
     server = Server(engine="vllm", schedule_ns=MS // 10, read_ns=MS // 10)
