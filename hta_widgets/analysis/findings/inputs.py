@@ -187,7 +187,7 @@ class Inputs(JudgedTime):
     @cached_property
     def unclear(self) -> pd.Series[int]:
         """`unclear`: communication that may be waiting, by rank."""
-        if not self.communicates:
+        if not self.communicates or self._exchanges_within:
             return pd.Series(0, pd.Index([], name="rank", dtype="int64"), dtype="int64")
         return unclear(self.trace, self.scope)
 
@@ -308,6 +308,12 @@ class Inputs(JudgedTime):
         size = self.trace.summary["world_size"]
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)
 
+    @property
+    def _exchanges_within(self) -> bool:
+        """Whether the devices of the only process exchange with each other, as DataParallel's do."""
+        ranks = self.trace.ranks
+        return len(ranks) == 1 and not self._has_peers and self.of(ranks[0], _communicating_devices) > 1
+
 
 def _kernel_times(inputs: Inputs, rank: int) -> tuple[list[str], Float64]:
     """Name and time of the compute kernels of a rank, as in `kernel_durations`."""
@@ -332,6 +338,12 @@ def _launched(inputs: Inputs, rank: int) -> Launched:
 def _communicates(inputs: Inputs, rank: int) -> bool:
     rank_trace = inputs.trace.rank(rank)
     return bool((rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)).any())
+
+
+def _communicating_devices(inputs: Inputs, rank: int) -> int:
+    rank_trace = inputs.trace.rank(rank)
+    exchanges = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
+    return len(unique(rank_trace.device[exchanges]))
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from hta_widgets.analysis.communication.arrivals import LOOSE
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -117,6 +118,12 @@ def _require_known(inputs: Inputs) -> None:
             "so the recordings may be of different runs",
         )
     unknown = 100.0 * (unfollowed + unclear) / max(waited + unclear, 1)
+    if unknown > _MOSTLY_UNKNOWN_PCT and _leave_apart(inputs, unfollowed + unclear):
+        raise MissingDataError(
+            f"common end of the ranks in {percent(unknown)} of the communication that may be waiting",
+            "Ranks leave broadcasts, reductions to one rank, gathers and scatters apart. A barrier before "
+            "them, in one recording, shows who is late.",
+        )
     if unknown > _MOSTLY_UNKNOWN_PCT:
         raise MissingDataError(
             f"record of the partners in {percent(unknown)} of the communication that may be waiting",
@@ -124,6 +131,13 @@ def _require_known(inputs: Inputs) -> None:
             "(Src Rank, Dst Rank).",
             "the ranks wait for others whose own waits are not recorded",
         )
+
+
+def _leave_apart(inputs: Inputs, unknown_ns: int) -> bool:
+    """Whether all ranks are recorded, and most of this time is in collectives that a rank may leave early."""
+    found = inputs.collectives
+    loose = int(found.loc[found["collective"].isin(LOOSE), "dur_ns"].sum())
+    return len(inputs.trace.ranks) > 1 and not inputs.trace.absent.count and 2 * loose > unknown_ns
 
 
 def _longer(inputs: Inputs, ranks: list[int], cost: int) -> pd.Series[float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import CHECKED, overview
+from tests.analysis.multirank import RankFile, job
 from tests.verdicts.planted.host_program import US, Program
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -129,3 +130,28 @@ def test_gradient_buckets_are_advised_only_where_ddp_and_a_backward_pass_are_rec
     rows = overview(loop(body).open(tmp_path)).set_index("topic")
     advice = str(rows.loc["late_collective", "suggestion"])
     assert ("gradient bucket" in advice) is (trains and ddp) and "no host work between the two" in advice
+
+
+@pytest.mark.parametrize(("name", "missing"), [("Broadcast", True), ("AllReduce_Sum_f32", False)])
+def test_ranks_leave_broadcasts_apart(name: str, missing: bool, tmp_path: Path) -> None:
+    """All ranks are recorded, and still it is unknown who waits for whom in them."""
+    files = []
+    for rank in range(2):
+        file = RankFile(rank)
+        for number in range(1, 6):
+            begin = number * 10_000 * US
+            file.step(number, begin, begin + 10_000 * US)
+            file.kernel(begin, begin + 4_000 * US, "gemm", 7, begin - US)
+            message = {
+                "Group size": 2,
+                "Process Group Name": "0",
+                "Seq": number,
+                "Collective name": "broadcast" if missing else "allreduce",
+            }
+            end = begin + 9_000 * US
+            file.kernel(begin + 4_001 * US, end, f"ncclDevKernel_{name}_RING_LL(int)", 20, begin, **message)
+        files.append(file)
+    rows = overview(job(tmp_path, *files))
+    texts = rows.loc[rows["topic"] == "not_judged", "text"]
+    assert texts.str.contains("no common end of the ranks in 100 % of the communication").any() == missing
+    assert not texts.str.contains("no record of the partners").any()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.analysis.findings.story import story
+from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import write
 from tests.verdicts.planted.devices import H100, opened
 from tests.verdicts.planted.host_program import US, Program
 
@@ -44,6 +47,32 @@ def test_what_devices_lose_in_turn_is_time_in_which_another_computes(tmp_path: P
     part = found.parts[0]
     assert part.lost_as == "compute" and part.ns == pytest.approx(found.whole_ns / 2, rel=0.01)
     assert "left of" not in found.advice[0].label
+
+
+@pytest.mark.parametrize("devices", [2, 1])
+def test_devices_of_a_process_exchange_with_each_other(devices: int, tmp_path: Path) -> None:
+    """DataParallel broadcasts parameters and reduces gradients: there is no other rank to record."""
+    program = Program()
+    for number in range(1, 6):
+        with program.step(number):
+            for stream in STREAMS[:devices]:
+                program.launch(1_000 * US, "ncclDevKernel_Broadcast_RING_LL(int)", stream=stream + 20)
+                behind = program.free[stream + 20]
+                for _ in range(5):
+                    program.launch(500 * US, stream=stream, at=behind)
+            program.synchronise()
+    for event in program.events:
+        if event["args"].get("stream") in (STREAMS[1], STREAMS[1] + 20):
+            event["args"]["device"] = event["pid"] = 1
+    path = write(tmp_path / "trace.json", program.events)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({"traceEvents": content["traceEvents"]}))  # of one process, no job
+    rows = overview(Trace.open(path, cache=False)).set_index("topic")
+    found = rows.loc["exposed_communication"]
+    alone = devices == 1
+    assert found["suggestion"].startswith("Record all ranks first") is alone
+    assert ("waiting for other ranks included" in found["text"]) is alone
+    assert rows["text"].str.contains("no record of the partners").any() == alone
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["at the same time", "hardly on the second device"])
