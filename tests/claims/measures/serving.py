@@ -596,6 +596,37 @@ def wait_with_half_a_chunk(job: Job, stated: Stated) -> str:
     return close(stated, (usual(rank, stated.about) + longest) / 2, 0.01, 1_000.0)
 
 
+def last_few(rank: PlainRank) -> list[Window]:
+    """When the device is at steps with less than an eighth of the requests of the largest batch before."""
+    every, largest, found = steps(rank), 0, []
+    for at, step in enumerate(every):
+        largest = max(largest, step.requests)
+        if 8 * step.requests < largest:
+            found.append((step.start, every[at + 1].start if at + 1 < len(every) else step.end))
+    return found
+
+
+@time_of("few_requests", rel=0.02)
+def few_requests(rank: PlainRank, about: dict[str, Any]) -> int:
+    """All of it that is judged."""
+    return rank.within(last_few(rank))
+
+
+@check("steps_of_few_requests")
+def steps_of_few_requests(job: Job, stated: Stated) -> str:
+    return close(stated, len(last_few(the_rank(job, stated))), 0.0)
+
+
+@check("requests_at_first")
+def requests_at_first(job: Job, stated: Stated) -> str:
+    """The largest batch, after which no step has more requests than the one before."""
+    every = [step.requests for step in steps(the_rank(job, stated))]
+    after = every[every.index(max(every)) :]
+    if any(one < following for one, following in pairwise(after)):
+        return "other requests join"
+    return close(stated, max(every), 0.0)
+
+
 def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
     """When kernels or copies run that are named after transfers of keys and values, or launched in such a
     call; and when anything else runs."""

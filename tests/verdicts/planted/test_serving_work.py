@@ -171,3 +171,37 @@ def test_stages_that_work_in_turn(tmp_path: Path, turns: tuple[int, ...]) -> Non
 def test_stages_that_work_at_the_same_time(tmp_path: Path) -> None:
     assert "one_batch_in_flight" not in rows_of(pipeline(tmp_path, (1, 2), both=True))
     assert "one_batch_in_flight" not in rows_of(pipeline(tmp_path, (1, 1)))
+
+
+def ending(batches: tuple[int, ...], prompts_at: int = -1) -> Server:
+    """Ten steps of each batch; prompts are read before one of them."""
+    server = Server(engine="vllm", schedule_ns=0, read_ns=0)
+    for at, decodes in enumerate(batches):
+        if at == prompts_at:
+            server.serve(Batch(prompts=1, prompt_tokens=512))
+        for _ in range(10):
+            server.serve(Batch(decodes=decodes), token_ns=0)
+    return server
+
+
+def test_the_last_few_requests_of_a_batch(tmp_path: Path) -> None:
+    trace = ending((64, 32, 7, 1)).open(tmp_path)
+    row = rows_of(trace)["few_requests"]
+    assert row["share_pct"] == pytest.approx(50, abs=2) and row["section"] == "unknown"
+    assert "There are 20 of them, with less than an eighth of the 64 requests" in row["text"]
+    assert "is due to steps that decode the last few requests" in story(trace).headline
+
+
+@pytest.mark.parametrize(
+    ("batches", "prompts_at"),
+    [
+        ((64, 32, 8, 8), -1),
+        ((64, 1, 64, 1), -1),
+        ((64, 32, 1, 1), 3),
+        ((4, 2, 1, 1), -1),
+        ((1, 64, 64, 64), -1),
+    ],
+    ids=["no fewer", "others join", "a prompt is read", "never many", "few at first"],
+)
+def test_other_small_batches(batches: tuple[int, ...], prompts_at: int, tmp_path: Path) -> None:
+    assert "few_requests" not in rows_of(ending(batches, prompts_at).open(tmp_path))
