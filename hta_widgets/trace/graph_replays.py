@@ -15,6 +15,7 @@ import numpy as np
 
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import rows_with
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -96,10 +97,11 @@ def replays_of(rank_trace: RankTrace) -> Replays:
 
 def _replays(rank_trace: RankTrace) -> Iterator[_Replay]:
     launching = np.array([bool(GRAPH_LAUNCH.match(text)) for text in rank_trace.names], np.bool_)
-    launches = np.flatnonzero(launching[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME))
+    launches = rows_with(rank_trace.name, launching)
+    launches = launches[rank_trace.event_class[launches] == EventClass.RUNTIME]
     if not len(launches):
         return
-    launched = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    launched = rank_trace.launched
     latest = int(rank_trace.start[rank_trace.launch[launched]].max(initial=0))
     rows = launched[launching[rank_trace.name[rank_trace.launch[launched]]]]
     rows = rows[np.argsort(rank_trace.launch[rows], kind="stable")]

@@ -24,6 +24,7 @@ from hta_widgets.trace.slices import Slices
 
 Made = TypeVar("Made")
 
+_LOOK = 1 << 12  # events that are looked at together
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 # The columns that number calls as they are made, and of which classes.
 _NUMBERED = {
@@ -192,6 +193,13 @@ class RankColumns:
     def unclassified(self) -> Bool:
         return self._classes[2]
 
+    @cached_property
+    def device_rows(self) -> Int64:
+        """int64 rows of the accelerator's work. Shared: not to be changed."""
+        rows = np.flatnonzero(self.is_device)
+        rows.flags.writeable = False
+        return rows
+
     def argument(self, column: str) -> npt.NDArray[Any]:
         """The values of a numeric column for each row.
 
@@ -241,8 +249,13 @@ class RankColumns:
 
     def has_argument(self, column: str) -> bool:
         """Whether any row has a value in a column of texts or whole numbers."""
-        _, found = self.recorded(column)
-        return bool((found != (NULL if self._kind(column) == "int" else -1)).any())
+        event, found = self.table.sparse(column)
+        null = NULL if self._kind(column) == "int" else -1
+        # where a column is recorded at all, one of its first events is mostly a row
+        return any(
+            ((self.row_of_event[event[at : at + _LOOK]] >= 0) & (found[at : at + _LOOK] != null)).any()
+            for at in range(0, len(event), _LOOK)
+        )
 
     def recorded(self, column: str) -> tuple[Int32, npt.NDArray[Any]]:
         """The rows that have a column of the table, ascending, and what it holds there: cheap where few do.
@@ -284,6 +297,12 @@ class RankColumns:
         named = np.array([text.startswith("gpu_") for text in self.categories], np.bool_)
         waits: Bool = self.event_class == EventClass.SYNC
         return self.is_device | waits | named[self.category]
+
+    @cached_property
+    def on_host(self) -> Bool:
+        """bool, rows of the host: on no stream, and no work of the accelerator."""
+        on_host: Bool = ~self.is_device & (self.stream == NULL)
+        return on_host
 
     @cached_property
     def correlation(self) -> Int64:

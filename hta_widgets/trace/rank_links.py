@@ -60,6 +60,20 @@ class RankLinks(RankColumns):
             links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
         return launch
 
+    @cached_property
+    def launched(self) -> Int64:
+        """int64 rows of the device's work whose launch is recorded. Shared: not to be changed."""
+        rows = self.device_rows[self.launch[self.device_rows] >= 0]
+        rows.flags.writeable = False
+        return rows
+
+    @cached_property
+    def by_launch(self) -> Int64:
+        """... in the order of their launches. Shared: not to be changed."""
+        rows = self.launched[np.argsort(self.start[self.launch[self.launched]], kind="stable")]
+        rows.flags.writeable = False
+        return rows
+
     def launched_at(self, rows: Int64) -> Int64:
         """When each of these device rows was put on its stream, int64 ns; NULL where that is unknown.
 

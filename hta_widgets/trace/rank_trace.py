@@ -73,6 +73,8 @@ _KEPT_WINDOWS = 8
 # Fewer records are whole microseconds by chance.
 _ENOUGH_WHOLE = 20
 _KEPT_ROWS = 2
+# What tells iterations apart in which records are doubtful.
+_TIMES = ("iteration", "host_start_ns", "host_end_ns", "start_ns", "end_ns")
 _OF_PROGRAM = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.ANNOTATION, EventClass.PYTHON)
 _TO_HOST = re.compile(r"DtoH|DeviceToHost|Device -> Host")
 
@@ -198,7 +200,21 @@ class RankTrace(RankLinks):
     @cached_property
     def doubtful_steps(self) -> list[DoubtfulStep]:
         """The steps whose records are not whole; they are `partial` in `iterations`."""
-        return doubtful_steps(self, self.iterations) if may_doubt(self) else []
+        return self._doubtful(self.iterations)
+
+    def _doubtful(self, frame: pd.DataFrame) -> list[DoubtfulStep]:
+        """Those of some iterations; mostly the same before and after these are marked as partial."""
+        if not may_doubt(self):
+            return []
+        times = [frame[name].to_numpy(np.int64).tobytes() for name in _TIMES]
+        asked: tuple[bytes | bool, ...] = (*times, bool((frame["clock"] == "device").any()))
+        if asked not in self._doubts:
+            self._doubts[asked] = doubtful_steps(self, frame)
+        return self._doubts[asked]
+
+    @cached_property
+    def _doubts(self) -> dict[tuple[bytes | bool, ...], list[DoubtfulStep]]:
+        return {}
 
     @cached_property
     def vetoes(self) -> list[Veto]:
@@ -297,7 +313,7 @@ class RankTrace(RankLinks):
         """Iterations of which those are partial, too, whose records are not whole."""
         if not may_doubt(self):
             return frame
-        doubtful = doubtful_steps(self, frame)
+        doubtful = self._doubtful(frame)
         partial = frame["partial"] | frame["iteration"].isin([step.iteration for step in doubtful])
         lacking = [step.iteration for step in doubtful if step.lacks_first]
         return without_beginning(frame.assign(partial=partial), lacking)
@@ -332,7 +348,7 @@ class RankTrace(RankLinks):
 
         Where no launch is recorded, whose work is whose is not known: all, if most runs after the last.
         """
-        frame, rows = self.iterations, np.flatnonzero(self.is_device)
+        frame, rows = self.iterations, self.device_rows
         announced = len(frame) > 0 and frame["known"].iloc[0] == "announced"
         if announced and len(rows) and not (self.launch[rows] >= 0).any():
             after = self.start[rows] >= int(frame["end_ns"].max())
@@ -423,7 +439,7 @@ class RankTrace(RankLinks):
     def _work_of_pauses(self, frame: pd.DataFrame) -> Int64:
         """Positions of the device rows that were launched in the pause before a run of iterations."""
         begins = frame["start_ns"].to_numpy(np.int64)[np.diff(frame["run"], prepend=0) != 0]
-        rows = np.flatnonzero(self.is_device)
+        rows = self.device_rows
         found = [np.empty(0, np.int64)]
         for begin in begins.tolist():
             later = rows[self.start[rows] >= begin]
@@ -464,7 +480,7 @@ class RankTrace(RankLinks):
     @cached_property
     def device_span(self) -> tuple[int, int] | None:
         """(first start, last end) of device work in ns, None without any."""
-        rows = np.flatnonzero(self.is_device)
+        rows = self.device_rows
         return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else None
 
     @cached_property

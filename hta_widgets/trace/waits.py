@@ -96,7 +96,7 @@ def _sources_of(rank_trace: RankTrace, rows: Int64) -> Int64:
     at = np.minimum(np.searchsorted(ids, on), len(ids) - 1)
     found = ids[at] == on
     waits, stream, recorded_at = waits[found], stream[found], rank_trace.start[records[at[found]]]
-    launched = _by_launch(rank_trace)
+    launched = rank_trace.by_launch
     launched_at = rank_trace.start[rank_trace.launch[launched]]
     on_stream = rank_trace.stream[launched]
     for number in np.unique(stream).tolist():
@@ -118,7 +118,7 @@ def stream_waits(rank_trace: RankTrace, *, own_thread: bool = False) -> tuple[In
     found = found.take(np.flatnonzero((found.source >= 0) & (found.call >= 0)))
     waits, call, source = found.take(np.argsort(rank_trace.start[found.call], kind="stable"))
     effect = np.full(len(waits), -1, np.int64)
-    launched = _by_launch(rank_trace)
+    launched = rank_trace.by_launch
     launch = rank_trace.launch[launched]
     key, wanted = _place(rank_trace, launched), _place(rank_trace, waits)
     if own_thread:
@@ -148,12 +148,6 @@ def sync_calls(rank_trace: RankTrace) -> list[tuple[int, int, int, int]]:
             call.tolist(), rank_trace.device[rows].tolist(), stream.tolist(), cause.tolist(), strict=True
         )
     return found
-
-
-def _by_launch(rank_trace: RankTrace) -> Int64:
-    """Launched device rows in the order of their launches."""
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    return rows[np.argsort(rank_trace.start[rank_trace.launch[rows]], kind="stable")]
 
 
 def _place(rank_trace: RankTrace, rows: Int64) -> Int64:

@@ -12,7 +12,7 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis import memory_advice, memory_owners, memory_peak, memory_timeline
 from hta_widgets.analysis.memory.advice import memory_levels
-from hta_widgets.analysis.memory.growth import growth
+from hta_widgets.analysis.memory.growth import chance_of, slope_of
 from hta_widgets.analysis.memory.owners import BEFORE_RECORDING, OwnersBy
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
@@ -169,26 +169,33 @@ def test_owners_need_memory_events_and_modules(tmp_path):
 # -- growth ------------------------------------------------------------------------------------------------
 
 
+def slopes_of(levels):
+    return [(levels[j] - levels[i]) / (j - i) for i, j in itertools.combinations(range(len(levels)), 2)]
+
+
 @pytest.mark.parametrize("levels", [(1, 2, 3, 4, 5), (3, 1, 2, 5, 4), (5, 4, 3, 2, 1), (2, 9, 4, 7, 5, 8)])
 def test_growth_by_trying_all_orders(levels):
     def score(order):
         return sum(np.sign(b - a) for a, b in itertools.combinations(order, 2))
 
     orders = [score(order) for order in itertools.permutations(levels)]
-    slopes = [(levels[j] - levels[i]) / (j - i) for i, j in itertools.combinations(range(len(levels)), 2)]
-    slope, chance = growth(np.array(levels))
-    assert slope == np.median(slopes)
-    assert chance == pytest.approx(np.mean(np.array(orders) >= score(levels)))
+    assert slope_of(np.array(levels)) == np.median(slopes_of(levels))
+    assert chance_of(np.array(levels)) == pytest.approx(np.mean(np.array(orders) >= score(levels)))
+
+
+def test_slopes_of_levels_some_of_which_are_equal():
+    for levels in itertools.chain(*(itertools.product(range(3), repeat=n) for n in range(2, 7))):
+        assert slope_of(np.array(levels)) == np.median(slopes_of(levels))
 
 
 def test_growth_of_many_levels_is_close_to_that_of_few():
     levels = np.random.default_rng(3).permutation(31)
     # one value more, in the middle of all orders, changes little
-    assert growth(levels)[1] == pytest.approx(growth(levels[:30])[1], abs=0.1)
+    assert chance_of(levels) == pytest.approx(chance_of(levels[:30]), abs=0.1)
 
 
 def test_equal_levels_do_not_grow():
-    assert growth(np.full(8, 3))[0] == 0 and growth(np.full(8, 3))[1] > 0.5
+    assert slope_of(np.full(8, 3)) == 0 and chance_of(np.full(8, 3)) > 0.5
 
 
 # -- advice ------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 PREFIX = "nn.Module: "
 """How PyTorch names the frame of a module's call; the class and the number of the instance follow."""
@@ -41,7 +40,7 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     ties[list(_CALLER_FIRST)] = np.arange(len(_CALLER_FIRST))
     tie = ties[rank_trace.event_class]
     # Device-side rows have a stream or, without one, a category of the device.
-    host = (tie >= 0) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    host = (tie >= 0) & rank_trace.on_host
     lane = np.where(host, rank_trace.thread, -1)
     parent = nest(rank_trace.start, rank_trace.end, lane, tie, rank_trace.by_start)
     if merge_backward:

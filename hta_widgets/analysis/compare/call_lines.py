@@ -132,7 +132,7 @@ def _work(rank_trace: RankTrace, scope: Scope) -> Int64:
 
 
 def _calls(rank_trace: RankTrace, tree: CallTree) -> Int64:
-    return np.flatnonzero((tree.depth >= 0) & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    return np.flatnonzero((tree.depth >= 0) & rank_trace.on_host)
 
 
 @kernel

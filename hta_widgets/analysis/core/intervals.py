@@ -125,6 +125,14 @@ class Intervals:
         edges = np.asarray(windows, np.int64).reshape(-1, 2)
         return self.length_before(edges[:, 1]) - self.length_before(edges[:, 0])
 
+    def holds(self, time: Int64Array) -> npt.NDArray[np.bool_]:
+        """Whether each time lies in the set."""
+        if not len(self):
+            return np.zeros(len(time), np.bool_)
+        begun = np.searchsorted(self.start, time, side="right")
+        held: npt.NDArray[np.bool_] = (begun > 0) & (time < self.end[np.maximum(begun - 1, 0)])
+        return held
+
     @cached_property
     def _before(self) -> Int64Array:
         """Length of the set before interval i; one entry more than there are intervals."""

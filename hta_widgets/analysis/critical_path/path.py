@@ -21,7 +21,6 @@ from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 DATA_LOADING = (r"DataLoader",)
@@ -131,9 +130,7 @@ def _windows(
 def annotation_rows(rank_trace: RankTrace, text: str) -> Int64:
     """The host rows whose name contains `text`, in time order: annotations, or else other calls."""
     matches = np.array([text in name for name in rank_trace.names], np.bool_)[rank_trace.name]
-    matches &= (
-        (rank_trace.stream == NULL) & ~rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
-    )
+    matches &= rank_trace.on_host & (rank_trace.event_class != EventClass.SYNC)
     annotations = matches & (rank_trace.event_class == EventClass.ANNOTATION)
     chosen = annotations if annotations.any() else matches
     return rank_trace.by_start[chosen[rank_trace.by_start]]

@@ -27,7 +27,7 @@ _OPTIMIZER: Final = re.compile(r"^Optimizer\.step#")
 def begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
     """When these rows begin, of those that begin in the judged time; sorted."""
     start = np.sort(rank_trace.start[chosen])
-    return start[judged.within_each(np.stack([start, start + 1], 1)) > 0]
+    return start[judged.holds(start)]
 
 
 def too_often(inputs: Inputs) -> Text | None:

@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
@@ -93,7 +92,8 @@ def line_claim(rank_trace: RankTrace, calls: Int64, through: bool = False, **abo
 
 def open_in(rank_trace: RankTrace, span: tuple[int, int], is_wanted: Callable[[str], object]) -> int:
     """The host event of such a name that is open longest in a span, the innermost; -1 if none is."""
-    rows = np.flatnonzero(named(rank_trace, is_wanted) & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    rows = rows_named(rank_trace, is_wanted)
+    rows = rows[rank_trace.on_host[rows]]
     start, end = rank_trace.start[rows], rank_trace.end[rows]
     inside = np.minimum(end, span[1]) - np.maximum(start, span[0])
     if not len(rows) or inside.max() <= 0:
@@ -139,6 +139,5 @@ def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[n
         mine = calls[rank_trace.thread[calls] == thread]
         spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
         there = np.flatnonzero(rank_trace.thread[rows] == thread)
-        start = rank_trace.start[rows[there]]
-        inside[there] = spans.within_each(np.stack([start, start + 1], axis=1)) > 0
+        inside[there] = spans.holds(rank_trace.start[rows[there]])
     return inside

@@ -16,11 +16,10 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 MOST: Final = 0.5
 REGION: Final = re.compile(r"^Torch-Compiled Region|^CompiledFunction|CompiledFxGraph")
@@ -30,9 +29,8 @@ _KERNEL: Final = re.compile(r"^triton_(?:poi|red|per|tem|for|mm|bmm|helion)_")
 @memoize_per_rank()
 def _regions(rank_trace: RankTrace) -> Int64:
     """The calls of the host into compiled code."""
-    rows = np.flatnonzero(named(rank_trace, _is_region) & ~rank_trace.is_device)
-    found: Int64 = rows[rank_trace.stream[rows] == NULL]
-    return found
+    rows = rows_named(rank_trace, _is_region)
+    return rows[rank_trace.on_host[rows]]
 
 
 def _is_region(name: str) -> bool:
@@ -43,9 +41,9 @@ def _is_region(name: str) -> bool:
 def compiled_work(rank_trace: RankTrace) -> Bool:
     """For each row whether it is device work of compiled code: launched in it, or named by its compiler."""
     found = named(rank_trace, _KERNEL.match) & rank_trace.is_device
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    launch = rank_trace.issuer[rows].astype(np.int64)
-    found[rows] |= begins_in(rank_trace, launch, _regions(rank_trace))
+    rows = rank_trace.launched
+    if len(regions := _regions(rank_trace)):
+        found[rows] |= begins_in(rank_trace, rank_trace.issuer[rows].astype(np.int64), regions)
     return found
 
 

@@ -16,12 +16,11 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import shorter
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 _FORWARD: Final = "DistributedDataParallel.forward"
 _BROADCAST: Final = "c10d::broadcast_"
@@ -76,9 +75,8 @@ def _broadcasts(rank_trace: RankTrace) -> Int64:
     """The communication that broadcasts inside DDP's forward pass launch."""
     calls = _named(rank_trace, _BROADCAST, EventClass.HOST_OP)
     calls = calls[begins_in(rank_trace, calls, _named(rank_trace, _FORWARD, EventClass.ANNOTATION))]
-    work = np.flatnonzero(
-        rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION) & (rank_trace.launch >= 0)
-    )
+    work = rank_trace.launched
+    work = work[rank_trace.event_class[work] == EventClass.COMMUNICATION]
     return work[begins_in(rank_trace, rank_trace.issuer[work].astype(np.int64), calls)]
 
 
@@ -89,8 +87,9 @@ def _only_there(rank_trace: RankTrace) -> bool:
 
 
 def _named(rank_trace: RankTrace, name: str, event_class: EventClass) -> Int64:
-    chosen = named(rank_trace, name.__eq__) & (rank_trace.event_class == event_class)
-    return np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    rows = rows_named(rank_trace, name.__eq__)
+    found: Int64 = rows[(rank_trace.event_class[rows] == event_class) & rank_trace.on_host[rows]]
+    return found
 
 
 RULE = Rule(

@@ -21,7 +21,7 @@ from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.analysis.findings.unequal_work import advice_for_slower, more_work
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
@@ -99,7 +99,8 @@ def _from_line(inputs: Inputs, rank: int, name: str) -> Text:
 
 def _line_of(inputs: Inputs, rank: int, name: str) -> Claim:
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & named(rank_trace, name.__eq__))
+    rows = rows_named(rank_trace, name.__eq__)
+    rows = rows[rank_trace.is_device[rows]]
     return line_claim(rank_trace, rank_trace.issuer[rows].astype(np.int64), through=True)
 
 
@@ -116,7 +117,8 @@ def _has_own_stream(inputs: Inputs, rank: int, name: str) -> bool:
     """Whether no kernel runs on the streams of the copies of this name."""
     rank_trace = inputs.trace.rank(rank)
     kernels = rank_trace.stream[rank_trace.event_class == EventClass.COMPUTE]
-    of_name = rank_trace.is_device & named(rank_trace, name.__eq__)
+    of_name = rows_named(rank_trace, name.__eq__)
+    of_name = of_name[rank_trace.is_device[of_name]]
     return not np.isin(rank_trace.stream[of_name], kernels).any()
 
 

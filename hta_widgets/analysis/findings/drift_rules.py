@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.configurations import launched
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.memory.growth import growth
+from hta_widgets.analysis.memory.growth import chance_of, slope_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace.scope import Scope
 
@@ -92,10 +92,9 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     if time[same].sum() < _SAME * time.sum():
         return None
     whole = time[same].sum(axis=0)
-    slope, chance = growth(whole)
-    if slope <= 0 or 2 * chance >= CERTAIN:  # of either direction
+    if 2 * chance_of(whole) >= CERTAIN or (slope := slope_of(whole)) <= 0:  # of either direction
         return None
-    rising = np.array([growth(each)[0] > 0 for each in time[same]])
+    rising = np.array([slope_of(each) > 0 for each in time[same]])
     if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
     rising_pct = 100.0 * float(time[same][rising].sum()) / int(time[same].sum())

@@ -22,7 +22,6 @@ from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
 from hta_widgets.formatting import brief
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -159,7 +158,7 @@ def _waits_for_limiter(inputs: Inputs, late: pd.DataFrame) -> bool:
 
 def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
     """How long the host waited in FSDP's rate limiter before these, at most what each lost, ns."""
-    limits = named(rank_trace, _LIMITER.__eq__) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    limits = named(rank_trace, _LIMITER.__eq__) & rank_trace.on_host
     waiting = open_time(rank_trace, limits)
     mine = late[late["rank"] == rank_trace.rank]
     issued = mine["issued_ns"].to_numpy(np.int64)

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.findings.unusual_steps import WORK, begin_of_work, spent_in_steps
 from hta_widgets.analysis.kernels.residency import product_of
-from hta_widgets.analysis.memory.growth import growth
+from hta_widgets.analysis.memory.growth import chance_of, slope_of
 from hta_widgets.analysis.operators.inputs import elements
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.formatting import counted
@@ -115,16 +115,15 @@ def _grown(inputs: Inputs, rank: int) -> _Grown | None:
     if len(steps) < LEAST_STEPS or steps["open"].any() or len(steps["kind"].unique()) > 1:
         return None
     times = windows[:, 1] - windows[:, 0]
-    slope, chance = growth(times)
     work = next((part for part in WORK if part in spent), None)
-    if work is None or slope <= 0 or chance >= CERTAIN:
+    if work is None or chance_of(times) >= CERTAIN or (slope := slope_of(times)) <= 0:
         return None
     worked = spent[work].within_each(windows)
-    if growth(worked)[0] < _MOST * slope:
+    if slope_of(worked) < _MOST * slope:
         return None
     for unit, amounts in _amounts(inputs, rank, windows, WORK[work]).items():
-        rises, chance = growth(amounts)
-        if rises > 0 and chance < CERTAIN and _rise(amounts) >= _EXPLAINED * _rise(worked):
+        certain = chance_of(amounts) < CERTAIN and slope_of(amounts) > 0
+        if certain and _rise(amounts) >= _EXPLAINED * _rise(worked):
             return _Grown(
                 round(slope * len(times) * (len(times) - 1) / 2),
                 inputs.judged_time(rank).length,
@@ -145,7 +144,7 @@ def _grown(inputs: Inputs, rank: int) -> _Grown | None:
 
 def _line(levels: Int64) -> Float64:
     """What each of them would be if they grew evenly."""
-    along = growth(levels)[0] * np.arange(len(levels), dtype=np.float64)
+    along = slope_of(levels) * np.arange(len(levels), dtype=np.float64)
     return np.asarray(along + np.median(levels - along), np.float64)
 
 

@@ -29,7 +29,6 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 PARTS: Final = ("loading", "compiling", "operators", "collectives", "elsewhere", "outside")
 """What a thread does, each instant in one: the data loader; torch.compile; operators; communication, be it
@@ -213,7 +212,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     if thread is None or not judged.length:
         return None
     classes, mine = rank_trace.event_class, rank_trace.thread == thread
-    of_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
+    of_host = rank_trace.on_host
     operator = (classes == EventClass.HOST_OP) & of_host & ~marks_steps(rank_trace)
     own_calls = operator & mine
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine

@@ -235,7 +235,7 @@ def _region(inputs: Inputs, rank: int, part: Intervals) -> tuple[str, int]:
 def _replays(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, int]:
     """`in_replays_ns` and `between_replays_ns` of a part of the idle time."""
     graph = named(rank_trace, GRAPH_LAUNCH.match)
-    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    work = rank_trace.launched
     begins = np.full(rank_trace.n, np.iinfo(np.int64).max)
     np.minimum.at(begins, rank_trace.launch[work], rank_trace.start[work])
     row = idle.next_row[np.searchsorted(idle.gaps.end, part.end)]

@@ -58,15 +58,15 @@ def _kind(inputs: Inputs, rank: int) -> str:
 def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes) -> bool:
     """Whether so many of these all-reduces are launched in the forward passes, with layers between them."""
     rank_trace = inputs.trace.rank(rank)
-    mine = np.isin(rank_trace.event_id, np.frombuffer(event_ids, np.int64))
-    rows = np.flatnonzero(mine & (rank_trace.launch >= 0))
+    rows = rank_trace.row_of_event[np.frombuffer(event_ids, np.int64)].astype(np.int64)
+    rows = rows[rank_trace.launch[rows] >= 0]
     launch = rank_trace.issuer[rows].astype(np.int64)
     named = np.array([is_node(name) for name in rank_trace.names] or [False], np.bool_)
     nodes = rows_with(rank_trace.name, named)
     nodes = nodes[rank_trace.event_class[nodes] == EventClass.HOST_OP]
     forward = np.sort(rank_trace.start[launch[_in_forward(rank_trace, launch, named, nodes)]])
-    compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
-    launched = np.sort(rank_trace.start[rank_trace.issuer[compute]])
+    compute = rank_trace.by_launch[rank_trace.event_class[rank_trace.by_launch] == EventClass.COMPUTE]
+    launched = np.sort(rank_trace.start[rank_trace.issuer[compute]], kind="stable")  # quick: in order
     before = np.searchsorted(launched, forward)
     ends = np.sort(rank_trace.end[nodes])
     ended = np.append(np.iinfo(np.int64).min, ends)[np.searchsorted(ends, forward, "right")]

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
@@ -19,7 +17,7 @@ from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
@@ -93,7 +91,8 @@ def _without_work(inputs: Inputs, rank: int, pattern: str) -> Intervals:
 
 
 def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
-    return np.flatnonzero(~rank_trace.is_device & named(rank_trace, re.compile(pattern).search))
+    rows = rows_named(rank_trace, re.compile(pattern).search)
+    return rows[~rank_trace.is_device[rows]]
 
 
 RULES = (

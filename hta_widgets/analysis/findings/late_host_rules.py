@@ -20,7 +20,7 @@ from hta_widgets.analysis.findings.idle_rules import idle_device
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.idle.cold_calls import COMPILES
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
@@ -112,7 +112,8 @@ def _while_compiling(inputs: Inputs, rank: int) -> Intervals:
 
 
 def _compilers(rank_trace: RankTrace) -> Int64:
-    return np.flatnonzero(~rank_trace.is_device & named(rank_trace, COMPILES.search))
+    rows = rows_named(rank_trace, COMPILES.search)
+    return rows[~rank_trace.is_device[rows]]
 
 
 def blocking_launches(inputs: Inputs) -> Finding | None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.operators.inputs import parse_values
-from hta_widgets.arrays import Bool
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -99,15 +96,12 @@ def _recorded(rank_trace: RankTrace) -> _Modes:
     backward = {"training": True, "forward": False, "serving": False}.get(kind)
     training: dict[str, int] = {}
     evaluation: dict[str, int] = {}
-    names = rank_trace.names
-    operators = rank_trace.event_class == EventClass.HOST_OP
+    stated = rank_trace.has_argument("concrete_inputs")
     for operator, pattern in _TRAINS.items():
-        told = _stated(rank_trace, operator, operators)
-        if told is not None:
-            training[operator], evaluation[operator] = told
+        if stated:
+            training[operator], evaluation[operator] = _stated(rank_trace, operator)
         else:
-            codes = [code for code, name in enumerate(names) if pattern.search(name)]
-            training[operator] = int(np.isin(rank_trace.name, codes).sum())
+            training[operator] = len(rows_named(rank_trace, pattern.search))
     return _Modes(
         {name: count for name, count in training.items() if count},
         {name: count for name, count in evaluation.items() if count},
@@ -115,14 +109,13 @@ def _recorded(rank_trace: RankTrace) -> _Modes:
     )
 
 
-def _stated(rank_trace: RankTrace, operator: str, operators: Bool) -> tuple[int, int] | None:
-    """How many calls say that they are in training, and in evaluation mode; None without arguments."""
-    if not rank_trace.has_argument("concrete_inputs"):
-        return None
-    rows = np.flatnonzero(named(rank_trace, operator.__eq__) & operators)
+def _stated(rank_trace: RankTrace, operator: str) -> tuple[int, int]:
+    """How many calls say that they are in training, and in evaluation mode."""
+    rows = rows_named(rank_trace, operator.__eq__)
+    rows = rows[rank_trace.event_class[rows] == EventClass.HOST_OP]
     texts = rank_trace.table.dictionary("concrete_inputs")
     counts = {"True": 0, "False": 0}
-    for code in rank_trace.argument_codes("concrete_inputs")[rows].tolist():
+    for code in rank_trace.argument_codes_of("concrete_inputs", rows).tolist():
         values = parse_values(texts[code]) if code >= 0 else ()
         mode = values[_MODE[operator]] if len(values) > _MODE[operator] else ""
         counts[mode] = counts.get(mode, 0) + 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import numpy as np
-
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_name
@@ -17,7 +15,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on_ranks
 from hta_widgets.analysis.findings.rule import Change, idle_rule
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import rows_named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
@@ -70,9 +68,10 @@ def optimizer_on_host(inputs: Inputs) -> Finding | None:
 @memoize_per_rank()
 def updates_on_host(rank_trace: RankTrace) -> Int64:
     """The rows of optimizers that launch no kernel; none where launches are not recorded."""
-    rows = np.flatnonzero(named(rank_trace, _UPDATES.search) & ~rank_trace.is_device)
-    runtime = rank_trace.event_class == EventClass.RUNTIME
-    launches = np.flatnonzero(runtime & named(rank_trace, _LAUNCHES.search))
+    rows = rows_named(rank_trace, _UPDATES.search)
+    rows = rows[~rank_trace.is_device[rows]]
+    launches = rows_named(rank_trace, _LAUNCHES.search)
+    launches = launches[rank_trace.event_class[launches] == EventClass.RUNTIME]
     on_device = not len(launches) or begins_in(rank_trace, launches, rows).any()
     return rows[:0] if on_device else rows
 

@@ -20,7 +20,6 @@ from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 _MOST, _NEARLY_ALL = 0.5, 0.9
@@ -149,7 +148,7 @@ def _calls(rank_trace: RankTrace) -> tuple[int, int]:
 
 def _place(rank_trace: RankTrace, apart: Intervals) -> tuple[str, int]:
     """The narrowest calls of the host that are open in half of a time and more, by name; "" if none are."""
-    host = ~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.event_class != EventClass.OTHER)
+    host = rank_trace.on_host & (rank_trace.event_class != EventClass.OTHER)
     rows = np.flatnonzero(host & (rank_trace.dur >= _LEAST_NS // 10))
     loops = set(rank_trace.iterations["label"])
     rows = rows[~named(rank_trace, loops.__contains__)[rows]]

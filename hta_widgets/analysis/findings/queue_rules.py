@@ -71,7 +71,7 @@ def _may_be_full(inputs: Inputs, rank: int) -> bool:
 @memoize_per_rank()
 def _long_ns(rank_trace: RankTrace) -> int | None:
     """How long all streams of a rank together have a long queue; None where launches are not recorded."""
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    rows = rank_trace.launched
     if not len(rows):
         return None
     came = rank_trace.start[rank_trace.launch[rows]]

@@ -23,14 +23,13 @@ from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, idle_rule
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 
 @dataclass(frozen=True)
@@ -256,12 +255,9 @@ def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
 @memoize_per_rank(last=8)
 def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
     """The calls of the host in the whole recording."""
-    named = np.array([bool(region.calls.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    if not named.any():
-        return np.empty(0, np.int64)
-    rows = np.flatnonzero(named[rank_trace.name] & ~rank_trace.is_device)
-    of_class = np.isin(rank_trace.event_class[rows], region.classes)
-    return without_backward(rank_trace, rows[of_class & (rank_trace.stream[rows] == NULL)])
+    rows = rows_named(rank_trace, region.calls.search)
+    rows = rows[rank_trace.on_host[rows] & np.isin(rank_trace.event_class[rows], region.classes)]
+    return without_backward(rank_trace, rows) if len(rows) else rows
 
 
 @memoize_per_rank()

@@ -99,7 +99,7 @@ def _at_places(rank_trace: RankTrace, before: Int64) -> bool:
 
     A place is the number of the work in its step, and of holes without steps how much work lies between them.
     """
-    work = np.flatnonzero(rank_trace.is_device)
+    work = rank_trace.device_rows
     work = work[np.argsort(rank_trace.start[work], kind="stable")]
     number = np.empty(rank_trace.n, np.int64)
     number[work] = np.arange(len(work))

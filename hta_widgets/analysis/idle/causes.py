@@ -19,7 +19,7 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -229,10 +229,16 @@ def _union(parts: Iterable[Intervals]) -> Intervals:
     )
 
 
-def named(rank_trace: RankTrace, is_wanted: Callable[[str], object]) -> Bool:
-    """The rows of such names."""
+def rows_named(rank_trace: RankTrace, is_wanted: Callable[[str], object]) -> Int64:
+    """The rows of such names, in file order."""
     wanted = np.array([bool(is_wanted(name)) for name in rank_trace.names], np.bool_)
-    marked: Bool = wanted[rank_trace.name]
+    return rows_with(rank_trace.name, wanted)
+
+
+def named(rank_trace: RankTrace, is_wanted: Callable[[str], object]) -> Bool:
+    """Which rows have such names."""
+    marked = np.zeros(rank_trace.n, np.bool_)  # most names are those of few rows
+    marked[rows_named(rank_trace, is_wanted)] = True
     return marked
 
 

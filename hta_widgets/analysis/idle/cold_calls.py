@@ -22,7 +22,6 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 LONG_NS: Final = 1_000_000
 """A call of the runtime returns in microseconds unless it waits for the device. One that lasts this long
@@ -82,7 +81,7 @@ def cold_calls(rank_trace: RankTrace, idle: IdleCauses) -> list[ColdCall]:
 @memoize_per_rank()
 def _long_calls(rank_trace: RankTrace) -> dict[str, Int64]:
     """The rows of long calls of each kind, whoever waits for them, as no selection changes them."""
-    rows = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur >= LONG_NS))
+    rows = np.flatnonzero(rank_trace.on_host & (rank_trace.dur >= LONG_NS))
     runtime = rank_trace.event_class[rows] == EventClass.RUNTIME
     return {
         "compiler": rows[_of_names(rank_trace, rows, COMPILES.search)],
@@ -96,7 +95,7 @@ def _long_calls(rank_trace: RankTrace) -> dict[str, Int64]:
 
 def _without_later_launches(rank_trace: RankTrace, rows: Int64) -> Int64:
     """Calls without those that launch one kernel, and no graph, whose name ran before: its code is there."""
-    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    work = rank_trace.launched
     call, name = rank_trace.launch[work].astype(np.int64), rank_trace.name[work]
     first = np.full(len(rank_trace.names), np.iinfo(np.int64).max)
     np.minimum.at(first, name, rank_trace.start[call])

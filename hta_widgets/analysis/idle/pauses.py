@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.causes import is_data_loading, rows_named
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, unique
@@ -71,19 +71,16 @@ def _first_mark(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], first: int) 
 
 def collecting(rank_trace: RankTrace) -> Intervals:
     """When Python's garbage collector is recorded to run on a thread that launches."""
-    named = np.array([name == GARBAGE_COLLECTION for name in rank_trace.names] or [False], np.bool_)
-    rows = np.flatnonzero(
-        named[rank_trace.name]
-        & (rank_trace.event_class == EventClass.PYTHON)
-        & np.isin(rank_trace.thread, rank_trace.launching_threads)
-    )
+    rows = rows_named(rank_trace, GARBAGE_COLLECTION.__eq__)
+    rows = rows[rank_trace.event_class[rows] == EventClass.PYTHON]
+    rows = rows[np.isin(rank_trace.thread[rows], rank_trace.launching_threads)]
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
 def _ours(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     """What the threads that launch device work record."""
-    of_the_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
-    ours: npt.NDArray[np.bool_] = of_the_host & np.isin(rank_trace.thread, rank_trace.launching_threads)
+    of_threads = np.isin(rank_trace.thread, rank_trace.launching_threads)
+    ours: npt.NDArray[np.bool_] = rank_trace.on_host & of_threads
     return ours
 
 

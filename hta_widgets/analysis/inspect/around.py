@@ -46,7 +46,7 @@ def self_ns(rank_trace: RankTrace, row: int) -> int:
 def work_in(rank_trace: RankTrace, row: int) -> Int64:
     """The device work that a call, and the calls in it, launched."""
     parent = stacks(rank_trace, False).parent
-    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    work = rank_trace.launched
     near = np.zeros(len(work), np.bool_)
     for call in (rank_trace.launch[work], rank_trace.issuer[work]):
         near |= (

@@ -74,7 +74,7 @@ def residency(rank_trace: RankTrace, rows: Int64) -> Residency:
 @memoize_per_rank()
 def _different(rank_trace: RankTrace) -> tuple[Int32, Residency]:
     """For each device row the number of its kind of launch, and how each of these few kinds fills it."""
-    rows = np.flatnonzero(rank_trace.is_device)
+    rows = rank_trace.device_rows
     place = np.full(rank_trace.n, -1, np.int32)
     place[rows] = np.arange(len(rows), dtype=np.int32)
 

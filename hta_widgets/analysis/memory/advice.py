@@ -12,7 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.memory.events import Changes
-from hta_widgets.analysis.memory.growth import LEAST_STEPS, growth
+from hta_widgets.analysis.memory.growth import LEAST_STEPS, chance_of, slope_of
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, inside, levels_of, peak_of, recorded
 from hta_widgets.formatting import counted
@@ -157,11 +157,10 @@ def _leak(rank_trace: RankTrace, changes: Changes, place: int, scope: Scope) -> 
     here = np.flatnonzero(changes.place == place)
     step = windows_of(changes.time[here], windows[:, 0], windows[:, 1])
     np.minimum.at(levels, step[step >= 0], changes.allocated[here[step >= 0]])
-    slope, chance = growth(levels)
     return {
         "steps": len(windows),
-        "leak_bytes_per_step": round(slope),
-        "leak_p": chance,
+        "leak_bytes_per_step": round(slope_of(levels)),
+        "leak_p": chance_of(levels),
         "leak_basis": f"lowest level of each of {len(windows)} steps",
     }
 

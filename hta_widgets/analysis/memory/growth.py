@@ -16,17 +16,54 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.arrays import Int64
+from hta_widgets.jit import kernel
+
 LEAST_STEPS: Final = 5
 """In fewer steps, levels that all rise are no rare chance: four do in 1 of 24 orders."""
 
 _EXACT_UP_TO = 30
 
 
-def growth(levels: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """(slope per position, probability that chance rises as much or more) of two or more levels."""
+def slope_of(levels: Int64) -> float:
+    """How much two or more levels rise per position."""
+    rising, falling = _pairs(levels)
+    middle = (len(levels) * (len(levels) - 1) // 2 - 1) // 2  # the lower one of two
+    if max(rising, falling) <= middle:
+        return 0.0  # as of levels that are mostly equal, which is quicker to see
     slopes = _pair_slopes(levels)
-    score = int(np.count_nonzero(slopes > 0)) - int(np.count_nonzero(slopes < 0))
-    return float(np.median(slopes, overwrite_input=True)), _chance(len(levels), score)
+    return float(np.median(slopes, overwrite_input=True))
+
+
+def chance_of(levels: Int64) -> float:
+    """How likely chance rises as much or more as two or more levels do: quicker to say than their slope."""
+    rising, falling = _pairs(levels)
+    return _chance(len(levels), rising - falling)
+
+
+def _pairs(levels: Int64) -> tuple[int, int]:
+    """Of how many pairs the later level is higher, and of how many it is lower."""
+    values, place = np.unique(levels, return_inverse=True)
+    rising, falling = (
+        int(_rising(each, np.zeros(len(values) + 1, np.int64))) for each in (place, len(values) - 1 - place)
+    )
+    return rising, falling
+
+
+@kernel
+def _rising(place: Int64, seen: Int64) -> int:
+    """How many pairs rise; `seen`: zeros, one more than there are places (the tree of Fenwick 1994)."""
+    found = 0
+    for i in range(len(place)):
+        at = place[i]
+        while at > 0:
+            found += seen[at]
+            at -= at & -at
+        at = place[i] + 1
+        while at < len(seen):
+            seen[at] += 1
+            at += at & -at
+    return found
 
 
 def _pair_slopes(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

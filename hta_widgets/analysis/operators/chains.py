@@ -74,7 +74,7 @@ def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
 
     Only PyTorch's own: those of a compiler are fused.
     """
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    rows = rank_trace.launched
     launch = rank_trace.issuer[rows]
     order = order_in_groups(rank_trace.thread[launch], rank_trace.start[launch], rank_trace.start[rows])
     rows, launch = rows[order], launch[order]

@@ -12,9 +12,9 @@ import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError
-from hta_widgets.analysis.operators.recorded import recorded_inputs
+from hta_widgets.analysis.operators.recorded import alike, recorded_inputs
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -47,22 +47,22 @@ def look_ups(rank_trace: RankTrace) -> dict[int, LookUp]:
 
     It is the one of so wide a table and so many indices, of several the one in the smallest table.
     """
-    recorded, tables = recorded_inputs(rank_trace), dict[tuple[int, int], int]()
-    for row in np.flatnonzero(named(rank_trace, _LOOK_UP.__contains__)).tolist():
+    tables: dict[tuple[int, int], int] = {}
+    for inputs, _ in alike(rank_trace, rows_named(rank_trace, _LOOK_UP.__contains__)):
         with suppress(UnknownInputError):
-            (rows, width), indices = recorded.of(row).shape(0, 2), recorded.of(row).numel(1)
+            (rows, width), indices = inputs.shape(0, 2), inputs.numel(1)
             tables[width, indices] = min(rows, tables.get((width, indices), rows))
     found: dict[int, LookUp] = {}
-    for row in making(rank_trace).tolist():
+    for inputs, same in alike(rank_trace, making(rank_trace)):
         with suppress(UnknownInputError, IndexError, KeyError):
-            width, indices = recorded.of(row).shape(0)[-1], recorded.of(row).numel(1)
-            found[row] = LookUp(tables[width, indices], width, indices)
-    return found
+            width, indices = inputs.shape(0)[-1], inputs.numel(1)
+            found |= dict.fromkeys(same.tolist(), LookUp(tables[width, indices], width, indices))
+    return dict(sorted(found.items()))
 
 
 def making(rank_trace: RankTrace) -> Int64:
     """The operators that make dense gradients of look-ups, however many rows were looked up."""
-    return np.flatnonzero(named(rank_trace, _MAKE.__contains__))
+    return rows_named(rank_trace, _MAKE.__contains__)
 
 
 @memoize_per_rank()
@@ -94,10 +94,9 @@ def dense_gradients(rank_trace: RankTrace) -> DenseGradients:
 
 
 def _used_in_products(rank_trace: RankTrace) -> set[Shape]:
-    recorded, rows = recorded_inputs(rank_trace), np.flatnonzero(named(rank_trace, _PRODUCTS.__contains__))
-    first = np.unique(recorded.of_row[rows], return_index=True)[1]
+    rows = rows_named(rank_trace, _PRODUCTS.__contains__)
     return {
-        shape for row in rows[first].tolist() for shape in recorded.of(row).shapes if isinstance(shape, tuple)
+        shape for inputs, _ in alike(rank_trace, rows) for shape in inputs.shapes if isinstance(shape, tuple)
     }
 
 

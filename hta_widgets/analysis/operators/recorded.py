@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.inputs import Inputs, parse_shapes, parse_types, parse_values
 from hta_widgets.arrays import Int32, Int64
-from hta_widgets.trace.ordering import first_of_each, numbered
+from hta_widgets.trace.ordering import first_of_each, numbered, rows_of_each
 from hta_widgets.trace.rank_trace import RankTrace
 
 _COLUMNS: Final = ("input_dims", "input_type", "concrete_inputs")
@@ -65,6 +65,13 @@ def _placed(every: Int32, rows: Int32, codes: Int32) -> Int32:
 
 
 recorded_inputs = memoize_per_rank()(RecordedInputs)
+
+
+def alike(rank_trace: RankTrace, rows: Int64) -> Iterator[tuple[Inputs, Int64]]:
+    """What was passed to these operators, each once, with the rows of those that it was passed to."""
+    recorded = recorded_inputs(rank_trace)
+    for same in rows_of_each(numbered(recorded.of_row[rows])):
+        yield recorded.of(int(rows[same[0]])), rows[same]
 
 
 def rows_where(rank_trace: RankTrace, rows: Int64, holds: Callable[[Inputs], bool]) -> Int64:

@@ -65,7 +65,7 @@ class Product:
 
 def unaligned_kernels(rank_trace: RankTrace) -> Int64:
     """Rows of the kernels on tensor cores whose names say that they load less than 16 bytes at once."""
-    compute = np.flatnonzero(rank_trace.is_device)
+    compute = rank_trace.device_rows
     slow = np.zeros(len(rank_trace.names) + 1, np.bool_)
     for code in unique(rank_trace.name[compute]).tolist():
         slow[code] = _loads_less(rank_trace.names[code])

@@ -11,7 +11,6 @@ from hta_widgets.arrays import Bool, Int64
 from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 
 class Marks(NamedTuple):
@@ -39,7 +38,7 @@ def marks_of(rank_trace: RankTrace) -> Marks:
         return Marks(nothing, nothing, nothing, nothing)
     edges = unique(boundaries)
     thread_at: dict[int, int] = {}
-    on_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
+    on_host = rank_trace.on_host
     for times in (rank_trace.start, rank_trace.end):
         there = on_host.copy()
         _leave(times, edges, there)

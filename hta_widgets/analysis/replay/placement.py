@@ -21,7 +21,6 @@ from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 PLACED = ("replayed", "between", "elsewhere")
 POINT, BETWEEN, ELSEWHERE = range(len(PLACED))
@@ -90,7 +89,7 @@ def placed(rank_trace: RankTrace, plan: Plan, time: Int64) -> Placed:
 def _lines(rank_trace: RankTrace, plan: Plan, time: Int64) -> Iterator[tuple[Int64, Line]]:
     """The rows of each thread and of each stream that has points, and its points."""
     graph = plan.graph
-    host = (rank_trace.stream == NULL) & ~rank_trace.is_device
+    host = rank_trace.on_host
     for index, thread in enumerate(graph.threads.tolist()):
         line = of_thread(plan, time, index)
         if line is not None:

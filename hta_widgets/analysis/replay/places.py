@@ -15,7 +15,6 @@ from hta_widgets.analysis.idle.causes import idle_causes
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 STEP = " / "
@@ -51,7 +50,7 @@ def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
 def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
     is_meant = _matcher(pattern)
     named = np.array([bool(is_meant(text)) for text in rank_trace.names] or [False], np.bool_)
-    return np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
+    return np.flatnonzero(named[rank_trace.name] & rank_trace.on_host)
 
 
 def _inside_calls(rank_trace: RankTrace, rows: Int64, calls: Int64) -> Int64:

@@ -11,7 +11,6 @@ import pandas as pd
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.arrays import Bool, Int64
-from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -49,7 +48,7 @@ def without_requests(rank_trace: RankTrace, steps: pd.DataFrame) -> Bool:
 
 
 def _sleeping(rank_trace: RankTrace) -> Intervals:
-    calls = (rank_trace.stream == NULL) & ~rank_trace.is_device
+    calls = rank_trace.on_host
     rows = np.flatnonzero(named(rank_trace, _SLEEPS.search) & calls)
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 

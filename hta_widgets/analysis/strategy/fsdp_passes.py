@@ -22,7 +22,6 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 
 FORWARD: Final = "forward"
 BACKWARD: Final = "backward"
@@ -130,7 +129,7 @@ def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> 
 
 def _ranges(rank_trace: RankTrace) -> Iterator[_Range]:
     known = {code: found for code, name in enumerate(rank_trace.names) if (found := _RANGE.match(name))}
-    chosen = np.isin(rank_trace.name, list(known)) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    chosen = np.isin(rank_trace.name, list(known)) & rank_trace.on_host
     chosen &= np.isin(rank_trace.event_class, (EventClass.ANNOTATION, EventClass.HOST_OP))
     for row in np.flatnonzero(chosen).tolist():
         found = known[int(rank_trace.name[row])]

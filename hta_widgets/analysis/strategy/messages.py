@@ -16,7 +16,6 @@ from hta_widgets.analysis.core.autograd import is_node
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 FORWARD: Final = "forward"
@@ -146,7 +145,7 @@ class _Places:
 def _calls(rank_trace: RankTrace, fits: Callable[[str], bool]) -> Int64:
     """int64 rows of the host calls and annotations whose name fits, by start."""
     chosen = np.array([fits(name) for name in rank_trace.names] or [False], np.bool_)
-    rows = np.flatnonzero(chosen[rank_trace.name] & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    rows = np.flatnonzero(chosen[rank_trace.name] & rank_trace.on_host)
     return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 

@@ -39,7 +39,7 @@ def _begun_before(rank_trace: RankTrace, cut: int | None) -> Bool:
     if cut is None:
         return np.ones(rank_trace.n, np.bool_)
     kept: Bool = rank_trace.start < cut
-    device = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    device = rank_trace.launched
     kept[device] = kept[rank_trace.launch[device]]
     on_device = rank_trace.stream != NULL
     waits = on_device & (rank_trace.event_class == EventClass.SYNC)

@@ -165,7 +165,7 @@ def _launched_work(rank_trace: RankTrace, start: Int64, end: Int64) -> tuple[npt
 
     It is the queue that steps begin in (`iteration_clock`).
     """
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    rows = rank_trace.launched
     queues, place = distinct(rank_trace.queues(rows))
     if len(queues):
         rows = rows[place == np.bincount(place, rank_trace.dur[rows]).argmax()]
@@ -194,8 +194,7 @@ def _count(steps: npt.NDArray[np.integer], count: int) -> Int64:
 
 def _would_run(rank_trace: RankTrace, called: Int64, took: Int64) -> tuple[Int64, Int64]:
     """When missing work would have run: after what was launched before it, in order of launch."""
-    linked = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    linked = linked[np.argsort(rank_trace.start[rank_trace.launch[linked]], kind="stable")]
+    linked = rank_trace.by_launch
     launched = rank_trace.start[rank_trace.launch[linked]]
     free = np.append(NULL, np.maximum.accumulate(rank_trace.end[linked]))
     ready = np.maximum(free[np.searchsorted(launched, called)], called + _LAUNCH_NS)

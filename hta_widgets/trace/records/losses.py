@@ -14,7 +14,7 @@ import numpy as np
 
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass, category_of
-from hta_widgets.trace.ordering import rows_with
+from hta_widgets.trace.ordering import order_in_groups, rows_with
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.records.work import launching
 
@@ -85,8 +85,10 @@ def _launches(rank_trace: RankTrace) -> Int64:
     correlation = rank_trace.correlation[rows]
     rows = rows[(correlation != NULL) & (correlation != 0)]
     rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
-    _, first = np.unique(rank_trace.correlation[rows], return_index=True)
-    return np.sort(rows[first])
+    ids = rank_trace.correlation[rows]
+    if (ids[1:] <= ids[:-1]).any():  # else each is a new one, as of one thread
+        rows = rows[np.unique(ids, return_index=True)[1]]
+    return np.sort(rows, kind="stable")
 
 
 def _recorded_work(rank_trace: RankTrace) -> tuple[Int64, int]:
@@ -100,7 +102,8 @@ def _recorded_work(rank_trace: RankTrace) -> tuple[Int64, int]:
     own = ids[(ids != NULL) & (ids != 0)]
     if any(text == "mtia_ccp_events" for text in table.dictionary("category")):
         return own, 0  # whose transfers carry no id, by design
-    graphs = np.array([bool(_GRAPH.search(text)) for text in rank_trace.names], np.bool_)[rank_trace.name]
+    named = np.array([bool(_GRAPH.search(text)) for text in rank_trace.names], np.bool_)
+    graphs = rows_with(rank_trace.name, named)
     distinct, count = np.unique(own, return_counts=True)
     surplus = (count[~np.isin(distinct, rank_trace.correlation[graphs])] - 1).sum()
     return own, int(device.sum()) - len(own) + int(surplus)
@@ -151,21 +154,22 @@ def _would_take(rank_trace: RankTrace, lost: Int64) -> Int64:
         return np.empty(0, np.int64)
     work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0) & ~rank_trace.estimated)
     if not len(work):
-        work = np.flatnonzero(rank_trace.is_device)
+        work = rank_trace.device_rows
     if not len(work):
         return np.zeros(len(lost), np.int64)
     issuer = rank_trace.issuer[work].astype(np.int64)
-    by = np.where(issuer >= 0, _operators(rank_trace, issuer), -1)
-    wanted = _operators(rank_trace, lost)
+    by, wanted = np.split(_operators(rank_trace, np.append(issuer, lost)), [len(issuer)])
+    by = np.where(issuer >= 0, by, -1)
     waits = rank_trace.event_class[work] == EventClass.COMMUNICATION
-    order = np.lexsort((rank_trace.dur[work], by))
-    by, took = by[order], rank_trace.dur[work][order]
+    unknown = int(np.quantile(rank_trace.dur[work], 0.95))
+    alike = np.flatnonzero(np.isin(by, wanted[wanted >= 0]))  # few of all
+    order = alike[order_in_groups(by[alike], rank_trace.dur[work[alike]])]
+    by, took = by[order], np.append(rank_trace.dur[work[order]], unknown)
     first, last = (np.searchsorted(by, wanted, side) for side in ("left", "right"))
     longest = np.isin(wanted, by[waits[order]])
     share = np.where(longest, 1.0, _SLOW)
-    at = np.minimum(first + np.floor(share * np.maximum(last - first - 1, 0)).astype(np.int64), len(took) - 1)
-    unknown = int(np.quantile(took, 0.95))
-    return np.where((last > first) & (wanted >= 0), took[at], unknown)
+    at = first + np.floor(share * np.maximum(last - first - 1, 0)).astype(np.int64)
+    return np.where(last > first, took[at], unknown)
 
 
 def _operators(rank_trace: RankTrace, called: Int64) -> Int64:

@@ -25,7 +25,7 @@ def standstills(rank_trace: RankTrace) -> Int64:
 
     Annotations may be open: they do nothing themselves.
     """
-    device = np.flatnonzero(rank_trace.is_device)
+    device = rank_trace.device_rows
     gaps = _gaps(rank_trace, device)
     if not len(gaps):
         return gaps

@@ -183,11 +183,11 @@ def _clock_ahead(rank_trace: RankTrace) -> int:
     ahead = rank_trace.clock_ahead_ns
     if ahead <= _ROUNDED_NS:
         return 0
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    rows = rank_trace.launched
     early = rank_trace.launched_at(rows) > rank_trace.start[rows] + _ROUNDED_NS
     if ahead < _CLOCK_NS and early.mean() < _OFTEN_EARLY:
         return 0
-    work = np.flatnonzero(rank_trace.is_device)
+    work = rank_trace.device_rows
     work = work[np.argsort(rank_trace.start[work], kind="stable")]
     gaps = rank_trace.start[work[1:]] - np.maximum.accumulate(rank_trace.end[work])[:-1]
     gaps = gaps[gaps > 0]

@@ -60,7 +60,7 @@ def clip(rank_trace: RankTrace, window: tuple[int, int]) -> Clip:
     starts = (rank_trace.start >= first) & (rank_trace.start <= last) & (rank_trace.dur > 0)
     recording = np.array([category == "Trace" for category in rank_trace.categories], np.bool_)
     is_sync = rank_trace.event_class == EventClass.SYNC
-    host = starts & (rank_trace.stream == NULL) & ~rank_trace.is_device & ~is_sync
+    host = starts & rank_trace.on_host & ~is_sync
     host &= ~recording[rank_trace.category]
     call = np.where(is_sync, sync_links(rank_trace), rank_trace.launch).astype(np.int64)
     called = (call >= 0) & starts[call]

@@ -82,7 +82,7 @@ def launched_onto_idle(rank_trace: RankTrace) -> Bool:
     graph's) is queued at once. Kept as long as the rank is.
     """
     idle = np.zeros(rank_trace.n, np.bool_)
-    work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    work = rank_trace.launched
     place = np.stack([rank_trace.device[work], rank_trace.stream[work]], axis=1)
     for key in np.unique(place, axis=0):
         rows = work[(place == key).all(axis=1)]
