@@ -62,7 +62,7 @@ _LIGHT = frozenset(
         "_kept", "_clock", "offset_ns", "_windows", "_columns",
         "n", "extent", "device_span", "host_span", "device_events", "device_name", "accelerator",
         "work_names", "recording", "drained",
-        "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_clock",
+        "_job", "_lent", "announced", "own_iterations", "iterations", "iteration_windows", "iteration_clock",
         "contradicted_iterations",
         "doubtful_steps", "vetoes", "without_launch", "processes", "clock_ahead_ns", "cut_off_ns",
         "standstills",
@@ -113,6 +113,7 @@ class RankTrace(RankLinks):
             "_rows",
             "iterations",
             "own_iterations",
+            "iteration_windows",
             "iteration_clock",
             "contradicted_iterations",
             "doubtful_steps",
@@ -492,6 +493,16 @@ class RankTrace(RankLinks):
         rows = np.flatnonzero(among(self.event_class, _OF_PROGRAM))
         return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else self.extent
 
+    @cached_property
+    def iteration_windows(self) -> tuple[Int64, Int64, Int64]:
+        """Numbers of its iterations, their windows by the clock that times them, and those of the host.
+
+        As arrays: of many ranks with few iterations each, tables would take most of the time.
+        """
+        frame = self.iterations
+        tiles = np.stack([frame[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")], axis=1)
+        return frame["iteration"].to_numpy(np.int64), tiles, host_windows(frame)
+
     def windows(self, scope: Scope | None = None, clock: Clock | None = None) -> Int64:
         """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
 
@@ -511,10 +522,8 @@ class RankTrace(RankLinks):
 
     def _windows_of(self, scope: Scope, clock: Clock | None) -> Int64:
         if scope.iterations is not None:
-            frame = self.iterations
-            chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
-            tiles = np.stack([frame[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")], axis=1)
-            spans = (host_windows(frame) if clock == "host" else tiles)[chosen]
+            numbers, tiles, by_host = self.iteration_windows
+            spans = (by_host if clock == "host" else tiles)[np.isin(numbers, scope.iterations)]
         else:
             spans = np.array([scope.window_ns or self.device_span or self.host_span], np.int64)
         if scope.window_ns is not None:

@@ -41,6 +41,12 @@ def test_union_of_raw_intervals_is_the_set_of_their_points(raw):
     assert merged.length == len(points(raw))
 
 
+@given(RAW)
+def test_a_time_is_held_where_it_is_a_point_of_the_set(raw):
+    times = np.arange(-6, 42)
+    assert set(times[build(raw).holds(times)].tolist()) == points(raw)
+
+
 @given(RAW, st.randoms())
 def test_union_does_not_depend_on_order(raw, random):
     shuffled = list(raw)

@@ -32,6 +32,8 @@ def begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
 
 def too_often(inputs: Inputs) -> Text | None:
     """That devices reduce gradients after each pass; None where that is not so, or nothing shows it."""
+    if not inputs.any_name(FORWARD):
+        return None
     frame = inputs.collectives
     frame = frame[frame["collective"].eq("allreduce").fillna(False)]
     for rank, own in frame.groupby("rank"):

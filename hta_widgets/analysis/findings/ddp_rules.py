@@ -75,8 +75,8 @@ def _broadcasts(rank_trace: RankTrace) -> Int64:
     """The communication that broadcasts inside DDP's forward pass launch."""
     calls = _named(rank_trace, _BROADCAST, EventClass.HOST_OP)
     calls = calls[begins_in(rank_trace, calls, _named(rank_trace, _FORWARD, EventClass.ANNOTATION))]
-    work = rank_trace.launched
-    work = work[rank_trace.event_class[work] == EventClass.COMMUNICATION]
+    launched = rank_trace.launched
+    work: Int64 = launched[rank_trace.event_class[launched] == EventClass.COMMUNICATION]
     return work[begins_in(rank_trace, rank_trace.issuer[work].astype(np.int64), calls)]
 
 

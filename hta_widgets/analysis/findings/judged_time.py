@@ -92,7 +92,9 @@ class JudgedTime:
         if not self.steps.loc[~self.steps["partial"], "open"].all():
             complete = complete[~complete["open"]]
         self.contradicted = self.announced and not len(complete) and not self.steps["partial"].all()
-        steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
+        steps_of: dict[int, list[int]] = {}
+        for rank, step in zip(complete["rank"].tolist(), complete["iteration"].tolist(), strict=True):
+            steps_of.setdefault(rank, []).append(step)
         self.start_up: dict[int, StartUp] = {}
         for rank in trace.ranks_of(scope):
             steps = tuple(steps_of.get(rank, ()))
@@ -160,10 +162,10 @@ class JudgedTime:
         """When the host of each rank begins a step."""
         begins = {}
         for rank in ranks:
-            frame = self.trace.rank(rank).iterations
-            at = np.flatnonzero(frame["iteration"].to_numpy() == step)  # quick, as there may be many ranks
+            numbers, _, by_host = self.trace.rank(rank).iteration_windows  # quick, as there may be many ranks
+            at = np.flatnonzero(numbers == step)
             if len(at):
-                begins[rank] = int(frame["host_start_ns"].to_numpy()[at[0]])
+                begins[rank] = int(by_host[at[0], 0])
         return begins
 
     def _of_only_step(self, step: int, begins: Mapping[int, int]) -> SharedTime | None:
@@ -289,7 +291,8 @@ class JudgedTime:
         if not self.announced or not self.scope.iterations:
             return {}
         chosen = self._chosen_steps(self.scope.iterations)
-        return {int(str(rank)): len(of_rank) for rank, of_rank in chosen.groupby("rank")}
+        ranks, counts = np.unique(chosen["rank"].to_numpy(np.int64), return_counts=True)
+        return dict(zip(ranks.tolist(), counts.tolist(), strict=True))
 
     @property
     def judged(self) -> int:
