@@ -16,11 +16,12 @@ _PRODUCTS = (
     (re.compile(r"\bdeep_gemm::"), KernelClass("DeepGEMM", "gemm")),
     (re.compile(r"\bmarlin\w*::Marlin\b|\bMarlin<"), KernelClass("Marlin", "gemm")),
     (re.compile(r"^fused_moe_kernel"), KernelClass("Triton", "gemm")),
+    (re.compile(r"^gemm_kernel$"), KernelClass("oneDNN", "gemm")),
 )
 
 
 def other_product(name: str) -> KernelClass | None:
-    """Matrix products of TensorRT-LLM, triton_kernels, DeepGEMM and Marlin."""
+    """Matrix products of TensorRT-LLM, triton_kernels, DeepGEMM, Marlin and oneDNN."""
     if found := _BMM.match(name):
         types = [_BMM_TYPES.get(found[side], found[side] or "") for side in ("a", "b")]
         tile, stages = re.search(r"_t(\d+x\d+x\d+)", name), re.search(r"_s(\d{1,2})_", name)
