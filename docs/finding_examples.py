@@ -151,6 +151,7 @@ MADE: dict[str, Build] = {
     "absent_requests": lambda folder: test_serving_host.comes_and_goes(asleep=True).open(folder),
     "compiles_while_serving": lambda folder: test_serving_host.compiling((5, 8)).open(folder),
     "eager_steps": lambda folder: test_serving_host.launching(20 * US).open(folder),
+    "fallback_convolutions": _one_rank("fallback convolutions"),
     "few_requests": lambda folder: test_serving_work.ending((64, 32, 7, 1)).open(folder),
     "adapters": lambda folder: test_serving_work.with_tail("_lora_shrink_kernel").open(folder),
     "sampling_work": lambda folder: test_serving_work.with_tail(test_serving_work.SAMPLER).open(folder),

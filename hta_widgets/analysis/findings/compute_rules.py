@@ -1,4 +1,4 @@
-"""Rules about kernels that compute nothing: they turn tensors' layouts around, copy them or cast them."""
+"""Rules about kernels by their names: those that only turn layouts around, copy or cast, and fallbacks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import begins_in, callers_text
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
+from hta_widgets.analysis.findings.growing_rule import STATIC_CACHE, growing
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
@@ -34,13 +35,19 @@ _BATCH_NORM = tuple(
     f"batch_norm_{part}_kernel" for part in ("backward", "collect_statistics", "transform_input")
 )
 _COPIES = re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy")
+# MIOpen's for convolutions for which it knows, or may use, no other.
+_FALLBACK = re.compile(r"^naive_conv_")
+_GROWS = f"Most of it copies all of a tensor to add little to it. {STATIC_CACHE}"
 _KINDS = 5
 
 
 def _judge(
-    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str
+    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str, needless: bool = True
 ) -> Callable[[Inputs], Finding | None]:
-    """About kernels that a program could do without, told from a share of the time on by what they do."""
+    """About kernels that a program could do without, told from a share of the time on by what they do.
+
+    needless: nothing takes their place.
+    """
 
     def judge(inputs: Inputs) -> Finding | None:
         runs = {rank: inputs.of(rank, _running, pattern) for rank in inputs.temporal["rank"].tolist()}
@@ -67,15 +74,26 @@ def _judge(
                 cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
                 by=callers_text(rank_trace, rows, **which),
             ),
-            suggestion,
+            _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else suggestion,
             "kernel_breakdown",
             evidence_of_event(rank_trace, row, loss.alone is not None),
-            change=None if len(_of_fsdp(rank_trace, pattern)) else change,
+            change=change if needless and not len(_of_fsdp(rank_trace, pattern)) else None,
             lost={rank: runs[rank] for rank in ranks},
             severity="note",  # a program needs some of it
         )
 
     return judge
+
+
+def _grows(rank_trace: RankTrace, rows: Int64) -> bool:
+    """Whether most of the time of these kernels makes a tensor grow by copying it."""
+    rows = rows[rank_trace.launch[rows] >= 0]
+    launch, took = rank_trace.issuer[rows].astype(np.int64), rank_trace.dur[rows]
+    threads = np.unique(rank_trace.thread[launch]).tolist()
+    inside = sum(
+        int(took[begins_in(rank_trace, launch, growing(rank_trace, thread))].sum()) for thread in threads
+    )
+    return 2 * inside > int(took.sum())
 
 
 def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> Int64:
@@ -148,6 +166,27 @@ RULES = (
         risk="Operators without a kernel for that layout copy back and forth.",
         needs="Tensors in channels_last.",
         wrong_if="The layouts differ on purpose: other operators are faster in the one that they have.",
+    ),
+    Rule(
+        topic="fallback_convolutions",
+        question=MAIN_QUESTION,
+        title="Convolving by fallback kernels",
+        label="Fallback convolutions",
+        cause="fallback kernels of convolutions",
+        lost_as="compute",
+        judge=_judge(
+            _FALLBACK,
+            5.0,
+            "MIOpen falls back on for convolutions",
+            "Let MIOpen search for others (MIOPEN_FIND_MODE=NORMAL, once with MIOPEN_FIND_ENFORCE=SEARCH), "
+            "install its kernels for this device, and use types and layouts that it has some for (fp16, "
+            "bf16, channels_last).",
+            needless=False,
+        ),
+        no_change="how long other kernels for these convolutions take is not known",
+        risk="A search takes minutes once for each shape.",
+        needs="Shapes that repeat.",
+        wrong_if="MIOpen has no other kernel for these shapes: then other shapes help.",
     ),
     Rule(
         topic="tensor_copies",

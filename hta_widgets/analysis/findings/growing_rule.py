@@ -13,12 +13,16 @@ from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types
 from hta_widgets.arrays import Int64
 from hta_widgets.trace.rank_trace import RankTrace
 
+STATIC_CACHE: Final = (
+    "If that is a cache of keys and values, allocate it once at its full size and write into it. "
+    'Transformers has such a static cache: cache_implementation="static".'
+)
 _CAT: Final = "aten::cat"
 _FAR_SMALLER: Final = 10
 _SEVERAL: Final = 3
 
 
-def _growing(rank_trace: RankTrace, thread: int) -> Int64:
+def growing(rank_trace: RankTrace, thread: int) -> Int64:
     """Calls of a thread that join far smaller tensors to what such a call made, or make what another takes.
 
     None where no tensor grows several times.
@@ -57,10 +61,9 @@ def _growing(rank_trace: RankTrace, thread: int) -> Int64:
 
 RULE = calls_rule(
     "growing",
-    _growing,
+    growing,
     "{who} copies a tensor that grows {lost}. Each call of {name} copies all of it, to add little.",
-    "If that is a cache of keys and values, allocate it once at its full size and write into it. "
-    'Transformers has such a static cache: cache_implementation="static".',
+    STATIC_CACHE,
     topic="growing_tensor",
     title="Copying a tensor that grows",
     label="Growing tensor",

@@ -200,3 +200,23 @@ def test_what_to_do_about_the_copy_for_which_the_host_waits(name: str, tmp_path:
     assert "of it lies after the host had waited in cudaStreamSynchronize" in row["text"]
     assert ("It waits there for copies to the device" in row["suggestion"]) is (name == PAGEABLE)
     assert ("Read back later" in row["suggestion"]) is (name != PAGEABLE)
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_tensor_that_grows_by_being_copied(grows: bool, tmp_path: Path) -> None:
+    """In each step four tensors get one more row each, or four pairs of equal halves are joined."""
+    program = Program()
+    name = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<c10::BFloat16>(int)"
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(4):
+                rest = 1 if grows else 500 + number
+                joined = [[8, 8, 500 + number, 128], [8, 8, rest, 128]]
+                types = {"Input type": ["TensorList", "Scalar"]}
+                with program.inside("cpu_op", "aten::cat", **{"Input Dims": [joined, []], **types}):
+                    program.launch(500 * US, name)
+                program.launch(500 * US)
+            program.synchronise()
+    row = overview(opened(tmp_path, program, A100)).set_index("topic").loc["tensor_copies"]
+    assert ('cache_implementation="static"' in row["suggestion"]) is grows
+    assert ("torch.cat" in row["suggestion"]) is not grows

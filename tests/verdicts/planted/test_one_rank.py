@@ -554,6 +554,7 @@ def allocates(calls: int, *names: str) -> Callable[[Program, int], None]:
 
 
 _COPY_KERNEL = "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda()>"
+_FALLBACK_KERNEL = "naive_conv_ab_nonpacked_fwd_nchw_half_double_half"
 _LAYOUT_KERNEL = (
     "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>"
 )
@@ -945,6 +946,23 @@ CASES = {
             "Most of it (100 %) comes from aten::cudnn_convolution in nn.Module: Block_0",
             "channels_last",
         ),
+    ),
+    "fallback convolutions": Case(
+        loop(also_runs(_FALLBACK_KERNEL, 900 * US, ("aten::conv2d", "aten::miopen_convolution"))),
+        "compute_bound",
+        ("fallback_convolutions",),
+        texts=(
+            "Kernels that MIOpen falls back on for convolutions take ",
+            "comes from aten::miopen_convolution",
+            "MIOPEN_FIND_MODE=NORMAL",
+            "how long other kernels for these convolutions take is not known",
+        ),
+    ),
+    "few fallback convolutions": Case(
+        loop(also_runs(_FALLBACK_KERNEL, 50 * US, ("aten::miopen_convolution",))), "compute_bound"
+    ),
+    "a convolution with another kernel": Case(
+        loop(also_runs("miopenSp3AsmConv_v30_3_1", 900 * US, ("aten::miopen_convolution",))), "compute_bound"
     ),
     "hardly any layout": Case(
         loop(also_runs(_LAYOUT_KERNEL, 50 * US, ("aten::cudnn_convolution",))), "compute_bound"
