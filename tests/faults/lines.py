@@ -6,7 +6,9 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from coverage import CoverageData
 
@@ -67,13 +69,10 @@ class Lines:
     def _read(self, file: str) -> dict[int, list[tuple[float, str]]]:
         found: dict[int, list[tuple[float, str]]] = {}
         moved: dict[str, dict[int, int]] = {}
-        for about in sorted(self._folder.glob("*.json")):
-            noted = json.loads(about.read_text(encoding="utf-8"))
+        for noted, data in self._all:
             seconds, source = noted["seconds"], noted["sources"].get(file)
             if source is None:
                 continue
-            data = CoverageData(str(about.with_suffix(".coverage")))
-            data.read()
             if source not in moved:
                 moved[source] = self._moved(file, source)
             today = moved[source]
@@ -81,6 +80,16 @@ class Lines:
                 if line in today:
                     of_line = found.setdefault(today[line], [])
                     of_line.extend((seconds[test], test) for test in tests if test in seconds)
+        return found
+
+    @cached_property
+    def _all(self) -> list[tuple[dict[str, Any], CoverageData]]:
+        """What is noted of each file of tests, opened once."""
+        found = []
+        for about in sorted(self._folder.glob("*.json")):
+            data = CoverageData(str(about.with_suffix(".coverage")))
+            data.read()
+            found.append((json.loads(about.read_text(encoding="utf-8")), data))
         return found
 
     def _moved(self, file: str, source: str) -> dict[int, int]:
