@@ -408,7 +408,7 @@ RULES = (
         title="Experts of unequal load",
         judge=uneven_experts,
         role="aside",
-        applies=several_ranks,
+        applies=lambda inputs: several_ranks(inputs) and is_serving(inputs),
         wrong_if="The devices of these ranks are of different speed.",
     ),
 )

@@ -22,6 +22,9 @@ Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
 
+_CUT: Final = ", as the file was cut while being written"
+_WHOLE: Final = "export it again, as a whole"
+
 # A stretch without valid records that is shorter than this share of the judged time moves no share by more.
 _TOUCHED = 0.005
 # From this share of the judged time on, it does not matter how much is in doubt in each step.
@@ -112,7 +115,7 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     recorder = rank_trace.accelerator
     first, last = rank_trace.extent
     whole = Veto(CLAIMS, rank_trace.rank, first, last + 1, None, "", "", "")
-    recording, losses = rank_trace.recording, rank_trace.losses
+    recording, losses, cut = rank_trace.recording, rank_trace.losses, _is_cut(rank_trace)
     found = [_of_step(rank_trace, step, whole) for step in rank_trace.doubtful_steps]
     if len(rank_trace.processes) > 1:
         pids = " and ".join(rank_trace.processes[:4])
@@ -139,8 +142,8 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
         share = percent(100.0 * recording.unanswered / recording.launches)
         found.append(replace(
             whole, claims=_OF_WORK, kind="lost_launches",
-            reason=f"the device work of {share} of the launches was not recorded",
-            remedy=recorder.fewer_events,
+            reason=f"the device work of {share} of the launches was not recorded{_CUT * cut}",
+            remedy=_WHOLE if cut else recorder.fewer_events,
         ))  # fmt: skip
     if recording.cuts_replays:
         replays = recording.replays
@@ -194,6 +197,11 @@ def _clock_ahead(rank_trace: RankTrace) -> int:
     return 0 if 2 * int(gaps[gaps > _FAR * ahead].sum()) >= int(gaps.sum()) > 0 else ahead
 
 
+def _is_cut(rank_trace: RankTrace) -> bool:
+    """Whether the file ends in the middle of an event."""
+    return any(problem.check == "truncated" for problem in rank_trace.table.problems)
+
+
 def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:
     recorder = rank_trace.accelerator
     remedy = recorder.fewer_events
@@ -202,11 +210,14 @@ def _of_step(rank_trace: RankTrace, step: DoubtfulStep, whole: Veto) -> Veto:
         remedy = recorder.from_the_start
     elif step.is_open or (step.lost and losses.trailing == len(losses.lost)):
         remedy = recorder.to_the_end
+    reason = f"step {step.iteration}: {step.reason}"
+    if step.lost and _is_cut(rank_trace):
+        reason, remedy = reason + _CUT, _WHOLE
     if step.silent_ns:
         remedy = "record again; if it comes back, look at the clock and at what stops the machine"
     kind = "lost_launches" if step.lost else "open_steps" if step.is_open else "impossible_times"
     claims = ("steps",) if step.is_open and not step.doubt_ns else CLAIMS
     return replace(
         whole, claims=claims, start_ns=step.start_ns, end_ns=step.end_ns, iteration=step.iteration,
-        kind=kind, reason=f"step {step.iteration}: {step.reason}", remedy=remedy,
+        kind=kind, reason=reason, remedy=remedy,
     )  # fmt: skip

@@ -58,6 +58,21 @@ def test_a_clock_ahead_takes_the_causes_only(tmp_path: Path) -> None:
     assert reasons(believed) == {}
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_work_that_a_cut_file_lacks(cut: bool, tmp_path: Path) -> None:
+    """Calls stand before the device's work: a file that ends early has launches without it."""
+    every = sorted(events(), key=lambda event: event["cat"] == "kernel")
+    trace = opened(tmp_path, every[:-20])
+    if cut:
+        path = next(tmp_path.glob("*.json"))
+        text = path.read_text()
+        path.write_text(text[: text.rindex('"kernel"')])
+        trace = Trace.open(path, cache=False)
+    found = reasons(trace, Scope(iterations=(STEPS - 1,)))["idle_causes"]
+    assert "launches was not recorded" in found
+    assert found.endswith(", as the file was cut while being written") is cut
+
+
 def test_a_step_in_doubt_is_withheld_where_it_is_chosen(tmp_path: Path) -> None:
     changed = events()
     lost = [id(event) for event in kernels_of(changed)[4:8]]
