@@ -41,6 +41,10 @@ _WITHOUT_GRADIENTS = (
     "Let it run beside compute that does not need its result, or let fewer ranks share the work."
 )
 """Where no backward pass is recorded."""
+_ONE_PROCESS = (
+    "Give each device a process of its own (DistributedDataParallel): it sends no parameters in each step, "
+    "and reduces gradients beside the backward pass."
+)
 _UNCLEAR = ", to separate transfers from waiting for a late rank, which needs other changes. "
 _BUBBLES = (
     "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
@@ -118,6 +122,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
 
     usual = _WITHOUT_GRADIENTS if only_forward(inputs) else _earlier(inputs)
     usual = EXCHANGE_LESS if is_serving(inputs) else usual
+    usual = _ONE_PROCESS if inputs.exchanges_within else usual
     for operations, name, advice in _BY_OPERATION:
         if are_most(operations):
             kind = say(

@@ -187,7 +187,7 @@ class Inputs(JudgedTime):
     @cached_property
     def unclear(self) -> pd.Series[int]:
         """`unclear`: communication that may be waiting, by rank."""
-        if not self.communicates or self._exchanges_within:
+        if not self.communicates or self.exchanges_within:
             return pd.Series(0, pd.Index([], name="rank", dtype="int64"), dtype="int64")
         return unclear(self.trace, self.scope)
 
@@ -309,7 +309,7 @@ class Inputs(JudgedTime):
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)
 
     @property
-    def _exchanges_within(self) -> bool:
+    def exchanges_within(self) -> bool:
         """Whether the devices of the only process exchange with each other, as DataParallel's do."""
         ranks = self.trace.ranks
         return len(ranks) == 1 and not self._has_peers and self.of(ranks[0], _communicating_devices) > 1

@@ -71,6 +71,7 @@ def test_devices_of_a_process_exchange_with_each_other(devices: int, tmp_path: P
     found = rows.loc["exposed_communication"]
     alone = devices == 1
     assert found["suggestion"].startswith("Record all ranks first") is alone
+    assert ("DistributedDataParallel" in found["suggestion"]) is not alone
     assert ("waiting for other ranks included" in found["text"]) is alone
     assert rows["text"].str.contains("no record of the partners").any() == alone
 
