@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.growing_rule import STATIC_CACHE, growing
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule, never
 from hta_widgets.analysis.findings.shorter import longest_run, running
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.replay import edits
@@ -183,6 +183,7 @@ RULES = (
             "bf16, channels_last).",
             needless=False,
         ),
+        applies=never,
         no_change="how long other kernels for these convolutions take is not known",
         risk="A search takes minutes once for each shape.",
         needs="Shapes that repeat.",

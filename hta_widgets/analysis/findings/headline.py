@@ -23,6 +23,7 @@ from hta_widgets.trace.scope import Scope
 _NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
 """What is lost for no reason that is recorded, and at no place that says more."""
 _NOT_ESTIMATED: Final = ", saving not estimated"
+_FAR_MORE: Final = 5
 _HARDLY: Final = 100
 """Where less than one in so many of the time is reachable, that is no goal."""
 _DOES: Final = {
@@ -132,7 +133,7 @@ class Headline:
         """What can be saved, or is lost; first of all the work, if that takes nearly all of the time."""
         frame, whole, work = self.frame, self.whole, self._leading_work
         savings = [part for part in self.parts if part.form in SAVINGS and is_large(part, whole)]
-        if savings:
+        if savings and not self._loses_far_more:
             said = self._reachable(savings)
             return f"{work.partition(',')[0]}; {said}" if work else said
         lost = [part for part in self.parts if part.form == "unknown" and is_large(part, whole)]
@@ -150,6 +151,14 @@ class Headline:
         if idle := idle_unknown(frame, whole):
             return f"why the {whole.device} is idle for {percent(idle)} of it is unknown"
         return f"nothing to save stands out: {_does(whole)}"
+
+    @cached_property
+    def _loses_far_more(self) -> bool:
+        """Whether a cause whose saving is unknown takes far more of each step than can be saved elsewhere."""
+        lost = next((part for part in self.parts if part.form == "unknown"), None)
+        if lost is None or passes(self.advice[lost.finding].topic):
+            return False
+        return 0 < _FAR_MORE * saved_in(self.parts) < lost.ns
 
     @cached_property
     def _leading_work(self) -> str:
@@ -197,7 +206,7 @@ class Headline:
             ("unknown", "; what can be saved of that is not estimated"),
         ):
             found = [part for part in self.parts if part.form == form and is_large(part, whole)]
-            if found and (apart or form == "hidden"):
+            if found and (form == "hidden" or (apart and not self._loses_far_more)):
                 most = max(found, key=lambda part: part.ns)
                 if passes(advice[most.finding].topic):
                     end = ", which later steps do not have"

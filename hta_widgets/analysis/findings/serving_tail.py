@@ -77,7 +77,7 @@ def _tail(inputs: Inputs, rank: int) -> _Tail | None:
 
 RULE = Rule(
     topic="few_requests",
-    question="whether steps decode few requests",
+    question="which part of the model takes the time of steps",
     title="Decoding the last requests of a batch",
     label="Few requests",
     cause="steps that decode the last few requests",

@@ -220,3 +220,20 @@ def test_a_tensor_that_grows_by_being_copied(grows: bool, tmp_path: Path) -> Non
     row = overview(opened(tmp_path, program, A100)).set_index("topic").loc["tensor_copies"]
     assert ('cache_implementation="static"' in row["suggestion"]) is grows
     assert ("torch.cat" in row["suggestion"]) is not grows
+
+
+@pytest.mark.parametrize(("lost", "leads"), [(3_000 * US, True), (600 * US, False)])
+def test_a_loss_far_larger_than_what_can_be_saved_comes_first(lost: int, leads: bool, tmp_path: Path) -> None:
+    """Layouts are converted for 0.2 ms; what other kernels for convolutions would save is unknown."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            with program.inside("cpu_op", "aten::miopen_convolution"):
+                program.launch(200 * US, "batched_transpose_64x64_half")
+                program.launch(lost, "naive_conv_ab_nonpacked_fwd_nchw_half_double_half")
+            program.launch(1_000 * US)
+            program.synchronise()
+    trace = opened(tmp_path, program, "AMD Instinct MI250X / MI250")
+    headline = story(trace).headline
+    assert ("is due to fallback kernels of convolutions, saving not estimated" in headline) is leads
+    assert ("reachable at best: tensor layout conversions" in headline) is not leads
