@@ -37,11 +37,7 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             if _is_known_beside(each, whole):
                 savers.setdefault(whole.rule.topic, []).append(each)
                 continue
-            if (
-                _is_all_of(each, whole)
-                or _saves_more(each, whole)
-                or (whole.rule.of_some_steps and each.finding.late)
-            ):
+            if _is_all_of(each, whole) or (whole.rule.of_some_steps and each.finding.late):
                 found[whole.rule.topic] = each.rule.topic
             else:
                 found[each.rule.topic] = whole.rule.topic
@@ -80,15 +76,6 @@ def _is_all_of(part: Judged, whole: Judged) -> bool:
     if _length(part.finding) < _NEARLY_ALL * _length(whole.finding):
         return False
     return (part.saving.ns or 0) >= _MOSTLY * (whole.saving.ns or 0)
-
-
-def _saves_more(part: Judged, whole: Judged) -> bool:
-    """Whether a kind of time is no shorter than a loss in it, and has other reasons than that one, too."""
-    if not part.rule.general or whole.rule.general or not whole.rule.says_why:
-        return False
-    if _length(part.finding) < _NEARLY_ALL * _length(whole.finding):
-        return False
-    return (whole.saving.ns or 0) < _MOSTLY * (part.saving.ns or 0)
 
 
 def _largest_first(judged: Judged) -> tuple[int, int, str]:

@@ -20,6 +20,7 @@ from hta_widgets.analysis.findings.call_time import open_time, without_backward
 from hta_widgets.analysis.findings.callers import begins_in
 from hta_widgets.analysis.findings.evidence import evidence_of_event
 from hta_widgets.analysis.findings.finding import Finding, severity_of
+from hta_widgets.analysis.findings.idle_time import idle_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule, idle_rule
@@ -310,13 +311,12 @@ def _lost(inputs: Inputs, rank: int, region: _Region) -> Intervals:
 
 
 def _drained(inputs: Inputs, rank: int, region: _Region) -> Intervals:
-    """When the device has nothing to do since the host waited in these calls until it was done."""
+    """When the host is late after it has waited in these calls until the device had nothing left to do."""
     idle = inputs.idle_causes(rank)
     open_ = open_time(inputs.trace.rank(rank), inputs.of(rank, _made, region).rows)
     begins = idle.gaps.start
     after = open_.within_each(np.stack([begins - 1, begins + 1], 1)) > 0
-    time = Intervals(begins[after], idle.gaps.end[after]) & idle.late_host & inputs.judged_time(rank)
-    return time - inputs.start_up[rank].idle if rank in inputs.start_up else time
+    return Intervals(begins[after], idle.gaps.end[after]) & idle_of(inputs, rank, "host_busy")
 
 
 def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:
