@@ -200,6 +200,13 @@ class RankColumns:
         rows.flags.writeable = False
         return rows
 
+    @cached_property
+    def compute_rows(self) -> Int64:
+        """int64 rows of the accelerator's computing. Shared: not to be changed."""
+        rows: Int64 = self.device_rows[self.event_class[self.device_rows] == EventClass.COMPUTE]
+        rows.flags.writeable = False
+        return rows
+
     def argument(self, column: str) -> npt.NDArray[Any]:
         """The values of a numeric column for each row.
 

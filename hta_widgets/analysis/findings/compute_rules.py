@@ -115,7 +115,7 @@ def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
     named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
     if not named.any():
         return np.empty(0, np.int64)
-    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    compute = rank_trace.compute_rows
     return compute[named[rank_trace.name[compute]]]
 
 

@@ -88,7 +88,7 @@ def lost_on(frame: pd.DataFrame, lost: str | Mapping[int, int]) -> Loss | None:
     """
     if frame.empty:
         return None
-    column = frame[lost] if isinstance(lost, str) else frame["rank"].map(lost)
+    column = frame[lost] if isinstance(lost, str) else [lost[rank] for rank in frame["rank"].tolist()]
     ns: Int64 = np.array(column, np.int64)
     if not ns.any():
         return None

@@ -33,7 +33,6 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.arrays import Float64, Int64
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, percent, significant
-from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -234,7 +233,7 @@ def _running(inputs: Inputs, rank: int, units: _Units) -> Intervals:
 
 
 def _rows(rank_trace: RankTrace, units: _Units) -> Int64:
-    compute, names = _compute(rank_trace), _names(rank_trace, units)
+    compute, names = rank_trace.compute_rows, _names(rank_trace, units)
     chosen = np.array([name in names for name in rank_trace.names] or [False], np.bool_)
     return compute[chosen[rank_trace.name[compute]]]
 
@@ -246,7 +245,7 @@ def _names(rank_trace: RankTrace, units: _Units) -> frozenset[str]:
     Attention in fp32 multiplies thrice in TF32, which keeps its precision, whatever products may use: it
     counts with those, in full fp32 or in TF32, that take more time.
     """
-    rows = _compute(rank_trace)
+    rows = rank_trace.compute_rows
     taken = np.bincount(rank_trace.name[rows], rank_trace.dur[rows], len(rank_trace.names))
     time, attention = dict.fromkeys((_FULL, _TF32), 0.0), set()
     named: set[str] = set()
@@ -261,10 +260,6 @@ def _names(rank_trace: RankTrace, units: _Units) -> frozenset[str]:
                 time[each] += taken[code] * (found.unit in each)
     of_most = max(time, key=lambda each: time[each])
     return frozenset(named | attention if units == of_most else named)
-
-
-def _compute(rank_trace: RankTrace) -> Int64:
-    return np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
 
 
 @memoize_per_rank(last=2)

@@ -20,7 +20,6 @@ from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import steps_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import capitalised, ranks_in_words
-from hta_widgets.trace.classify import EventClass
 
 MORE: Final = 1.1
 """So many times as much as others have is more work."""
@@ -193,7 +192,7 @@ def expert_times(inputs: Inputs) -> pd.DataFrame:
 def _times(inputs: Inputs, rank: int) -> pd.DataFrame:
     """What kernels of experts and all others take by judged step, ns."""
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    rows = rank_trace.compute_rows
     rows = rows[rank_trace.belong(rows, inputs.scope)]
     mine, time = expert_rows(rank_trace)[rows], rank_trace.dur[rows]
     table = pd.DataFrame({"experts": np.where(mine, time, 0), "rest": np.where(mine, 0, time)})

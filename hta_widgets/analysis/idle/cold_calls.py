@@ -95,12 +95,14 @@ def _long_calls(rank_trace: RankTrace) -> dict[str, Int64]:
 
 def _without_later_launches(rank_trace: RankTrace, rows: Int64) -> Int64:
     """Calls without those that launch one kernel, and no graph, whose name ran before: its code is there."""
-    work = rank_trace.launched
+    work = rank_trace.by_launch
     call, name = rank_trace.launch[work].astype(np.int64), rank_trace.name[work]
-    first = np.full(len(rank_trace.names), np.iinfo(np.int64).max)
-    np.minimum.at(first, name, rank_trace.start[call])
-    alone = np.bincount(call, minlength=rank_trace.n)[call] == 1
-    return np.setdiff1d(rows, call[alone & (rank_trace.start[call] > first[name])])
+    first = np.zeros(len(rank_trace.names), np.int64)
+    first[name[::-1]] = rank_trace.start[call[::-1]]
+    mine = np.isin(call, rows)  # few of all
+    call, name = call[mine], name[mine]
+    _, of, count = np.unique(call, return_inverse=True, return_counts=True)
+    return np.setdiff1d(rows, call[(count[of] == 1) & (rank_trace.start[call] > first[name])])
 
 
 def _of_kind(

@@ -26,6 +26,7 @@ _RECORDED, _COMPUTED, _NO_SOURCE = 0, 1, 2
 # What, beside the device, tells kinds of launches apart.
 _NUMBERS = ("occupancy_pct", "registers_per_thread", "shared_memory")
 _SIDES = ("block", "grid")
+_SMALL = 1 << 20  # what a multiprocessor has of anything
 _PROPERTIES = (
     "numSms",
     "warpSize",
@@ -87,13 +88,22 @@ def _different(rank_trace: RankTrace) -> tuple[Int32, Residency]:
 
     numbers = [*(at_rows(name, NULL) for name in _NUMBERS), rank_trace.device[rows]]
     sides = [at_rows(name, -1) for name in _SIDES]
-    of = numbered(*(pd.factorize(values, use_na_sentinel=False)[0] for values in numbers), *sides)
+    of = numbered(*map(_codes, numbers), *sides)
     number = np.zeros(rank_trace.n, np.int32)
     number[rows] = of
     example = first_of_each(of)
     occupancy, registers, shared, device = (values[example] for values in numbers)
     block, grid = (values[example] for values in sides)
     return number, _of_launches(rank_trace, occupancy, registers, shared, block, grid, device)
+
+
+def _codes(values: npt.NDArray[Any]) -> Int64:
+    """Numbers as codes for `numbered`: as they are where they are small, and NULL is -1."""
+    if values.dtype.kind == "i":
+        known = values != NULL
+        if not (known & ((values < 0) | (values > _SMALL))).any():
+            return np.where(known, values, -1)
+    return pd.factorize(values, use_na_sentinel=False)[0].astype(np.int64)
 
 
 def _of_launches(

@@ -13,7 +13,6 @@ from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.unaligned import unaligned_products
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 from hta_widgets.arrays import Int64
-from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -29,7 +28,7 @@ def judged_kernels(rank_trace: RankTrace) -> dict[str, Int64]:
     Left out is what other findings are about: products in fp32 or TF32, attention that is not fused,
     unaligned products, chains of pointwise kernels, recomputation, and kernels that only move data.
     """
-    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    compute = rank_trace.compute_rows
     operation: dict[int, str] = {}
     for code in unique(rank_trace.name[compute]).tolist():
         found = kernel_class(rank_trace.names[code])
