@@ -18,7 +18,7 @@ import pandas as pd
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.story import Story
 from tests.claims.job import Job, PlainRank
-from tests.claims.measures.recording import RUNTIME
+from tests.claims.measures.idle import RUNTIME
 
 __all__ = ["faults_of_screen"]
 

@@ -6,7 +6,8 @@ from statistics import median
 
 from tests.claims.job import Job, PlainRank
 from tests.claims.measures.idle import the_rank
-from tests.claims.measures.serving import among_experts, judged_steps
+from tests.claims.measures.serving import judged_steps
+from tests.claims.measures.serving_work import among_experts
 from tests.claims.registry import Stated, check, close
 
 

@@ -25,7 +25,7 @@ _SCOPE = re.compile(r"gpu_model_runner: (\w+)|(Preprocess|Forward|Postprocess|Sa
 _TENSORRT_LLM = re.compile(
     r"\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) ctx tokens, (\d+) gen reqs$"
 )
-_ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))?(?: d=(\d+))?")
+ATOM = re.compile(r"(prefill|decode)\[bs=(\d+)(?:/(\d+))? tok=(\d+)(?: p=(\d+))?(?: d=(\d+))?")
 _SLEEPS = re.compile(
     "_process_input_queue|self_check_during_idle|maybe_sleep|on_idle|fetch_new_requests|get_from_request_queue"
 )
@@ -63,7 +63,7 @@ def labelled(name: str) -> tuple[str, int, int] | None:
         prompts, read, decodes = (int(part) for part in found.groups())
         phase = "mixed" if prompts and decodes else "prefill" if prompts else "decode"
         return phase, prompts + decodes, read + decodes
-    if found := _ATOM.match(name):
+    if found := ATOM.match(name):
         return "mixed" if found[5] else found[1], int(found[2]), int(found[4])
     return ("diffusion", 0, 0) if _DIFFUSION.match(name) else None
 
@@ -193,192 +193,6 @@ def added_work(rank: PlainRank, about: dict[str, Any]) -> int:
     return sum(each.dur for each in work if part_of(each) == about["part"])
 
 
-class Turn(NamedTuple):
-    """A turn in which drafts are verified: its step, its time, and that without drafting; its tokens."""
-
-    step: Step
-    time: int
-    without: int
-    tokens: int
-
-
-def turns(rank: PlainRank) -> list[Turn]:
-    """Those whose accepted tokens show."""
-    every, new = [step for step in steps(rank) if step.phase != "draft"], emitted(rank)
-    found = []
-    for one, after in pairwise(every):
-        if one in new and one not in resting(rank):
-            window = (one.start, after.start)
-            inside = [step for step in steps(rank) if window[0] < step.start < window[1]]
-            ends = [step.end for step in (one, *inside)]
-            starts = [*(step.start for step in inside), after.start]
-            idle = sum(length(nothing_in(rank, gap)) for gap in zip(ends, starts, strict=True))
-            found.append(Turn(one, window[1] - window[0], one.end - one.start + idle, new[one]))
-    return found
-
-
-@check("tokens_per_turn")
-def tokens_per_turn(job: Job, stated: Stated) -> str:
-    """What a request gets in a turn."""
-    found = turns(the_rank(job, stated))
-    return close(
-        stated, sum(each.tokens for each in found) / sum(each.step.requests for each in found), 0.01, 0.01
-    )
-
-
-@check("drafting")
-def drafting(job: Job, stated: Stated) -> str:
-    """What is neither verifying nor waiting."""
-    found = turns(the_rank(job, stated))
-    whole = sum(each.time for each in found)
-    return close(stated, 100.0 * (whole - sum(each.without for each in found)) / whole, 0.02, 0.2)
-
-
-@check("token_with_drafts")
-def token_with_drafts(job: Job, stated: Stated) -> str:
-    """The time of all turns by the tokens of a request."""
-    found = turns(the_rank(job, stated))
-    each = sum(turn.tokens for turn in found) / sum(turn.step.requests for turn in found)
-    return close(stated, sum(turn.time for turn in found) / len(found) / each, 0.02, 1_000.0)
-
-
-@check("token_without_drafts")
-def token_without_drafts(job: Job, stated: Stated) -> str:
-    """A token per turn, which then is so much shorter."""
-    found = turns(the_rank(job, stated))
-    return close(stated, sum(turn.without for turn in found) / len(found), 0.02, 1_000.0)
-
-
-_DRAFTING = re.compile(
-    r"spec_decode/\w+\.py\(\d+\): propose$|: propose_draft_token_ids$|eagle_.*worker.*: draft$"
-    r"|model_runner: draft$"
-)
-
-
-def drafts(rank: PlainRank) -> list[Window]:
-    """Steps of the model that drafts, and from the first to the last work of each call that drafts."""
-    found = [(step.start, step.end) for step in steps(rank) if step.phase == "draft"]
-    calls = [each for each in rank.events if each.category in CALLS and _DRAFTING.search(each.name)]
-    calls += [each for each in rank.events if each.category in MARKS and _DRAFTING.search(each.name)]
-    for call in calls:
-        launched = [
-            each for each in rank.work
-            if (one := rank.launch(each)) and call.start <= one.start and one.end <= call.end
-        ]  # fmt: skip
-        if launched:
-            found.append((min(each.start for each in launched), max(each.end for each in launched)))
-    return union(found)
-
-
-@time_of("drafting_named", rel=0.02)
-def drafting_named(rank: PlainRank, about: dict[str, Any]) -> int:
-    """The device drafts."""
-    return rank.within(drafts(rank))
-
-
-@check("tokens_that_pay")
-def tokens_that_pay(job: Job, stated: Stated) -> str:
-    """A turn by what is left of it without drafting."""
-    rank = the_rank(job, stated)
-    every = [step for step in steps(rank) if step.phase != "draft"]
-    windows = union(
-        (one.start, after.start)
-        for one, after in pairwise(every)
-        if is_drafted(one) and one not in resting(rank)
-    )
-    inside = sum(length(overlap(drafts(rank), window)) for window in windows)
-    return close(stated, length(windows) / (length(windows) - inside), 0.01)
-
-
-def computing(rank: PlainRank) -> list[Window]:
-    """When kernels run that are no communication, in the judged time."""
-    word = re.compile("nccl|all_?reduce|sendrecv", re.IGNORECASE)
-    work = [each for each in rank.work if each.category == "kernel" and not word.search(each.name)]
-    return union(
-        part for window in rank.windows for part in overlap(union(each.window for each in work), window)
-    )
-
-
-@check("stages_in_turn")
-def stages_in_turn(job: Job, stated: Stated) -> str:
-    """How long each rank waits while any other computes."""
-    own = {rank.number: computing(rank) for rank in job.of(stated.ranks)}
-    anywhere = union(window for windows in own.values() for window in windows)
-    ranks = job.of(stated.ranks)
-    waits = [rank.within(subtract(anywhere, own[rank.number])) for rank in ranks]
-    if stated.unit == "%":
-        return close(stated, 100.0 * sum(waits) / sum(rank.judged_ns for rank in ranks), 0.02, 0.2)
-    steps_ = sum(len(rank.judged_steps) for rank in ranks)
-    return close(stated, sum(waits) / (steps_ if stated.unit == "ns/step" else len(ranks)), 0.02, 2_000.0)
-
-
-@check("stages_of_server")
-def stages_of_server(job: Job, stated: Stated) -> str:
-    """Ranks that compute at different times."""
-    stages: list[list[Window]] = []
-    for rank in job.of(stated.ranks):
-        own = computing(rank)
-        if not any(2 * sum(length(overlap(each, part)) for part in own) >= length(own) for each in stages):
-            stages.append(own)
-    return close(stated, len(stages), 0.0)
-
-
-@time_of("absent_requests")
-def absent_requests(rank: PlainRank, about: dict[str, Any]) -> int:
-    """The server has no requests."""
-    pairs = [(one.end, after.start) for one, after in pairwise(steps(rank)) if one in resting(rank)]
-    return rank.within([part for pair in pairs for part in nothing_in(rank, pair)])
-
-
-def eager(rank: PlainRank) -> list[tuple[Step, int]]:
-    """Judged steps that decode without a graph, and how many kernels each launches."""
-    found = []
-    for step in judged_steps(rank):
-        calls = [
-            call for each in work_of(rank, step) if each.category == "kernel" and (call := rank.launch(each))
-        ]
-        replays = any("GraphLaunch" in call.name for call in calls)
-        if step.phase in ("decode", "verify") and len(calls) >= 50 and not replays:
-            found.append((step, len(calls)))
-    return found
-
-
-@check("eager_steps")
-def eager_steps(job: Job, stated: Stated) -> str:
-    """So many steps."""
-    return close(stated, len(eager(the_rank(job, stated))), 0.0)
-
-
-@check("eager_kernels")
-def eager_kernels(job: Job, stated: Stated) -> str:
-    """Each launches as many at the median."""
-    return close(stated, median(kernels for _, kernels in eager(the_rank(job, stated))), 0.01, 1.0)
-
-
-@time_of("eager_idle", rel=0.02)
-def eager_idle(rank: PlainRank, about: dict[str, Any]) -> int:
-    """The device does nothing in them, but for long pauses."""
-    gaps = [gap for step, _ in eager(rank) for gap in nothing_in(rank, (step.start, step.end))]
-    return rank.within([gap for gap in gaps if gap[1] - gap[0] < 200_000 and is_late(rank, gap)])
-
-
-@check("least_eager")
-def least_eager(job: Job, stated: Stated) -> str:
-    """The smallest batch of such a step."""
-    return close(stated, min(step.requests for step, _ in eager(the_rank(job, stated))), 0.0)
-
-
-@check("largest_replayed")
-def largest_replayed(job: Job, stated: Stated) -> str:
-    """The largest batch of a step that decodes and replays a graph."""
-    rank = the_rank(job, stated)
-    replays = [
-        step.requests for step in steps(rank) if step.phase in ("decode", "verify")
-        if any((call := rank.launch(each)) and "GraphLaunch" in call.name for each in work_of(rank, step))
-    ]  # fmt: skip
-    return close(stated, max(replays), 0.0)
-
-
 def steady(found: list[tuple[Step, int]]) -> list[tuple[Step, int]]:
     """The longest stretch whose batch stays within a tenth of its largest; all steps that read prompts."""
     if not found or found[0][0].phase != "decode":
@@ -412,32 +226,6 @@ def left_out(rank: PlainRank, step: Step) -> bool:
     """Whether it is not judged, though a later one is."""
     after = any(start >= step.end for start, _ in rank.windows)
     return after and not rank.within([(step.start, step.end)])
-
-
-def compiles(rank: PlainRank) -> list[tuple[Step, Step]]:
-    """The steps left out after one that is judged, each behind the one before; not for the profiler."""
-    first = min(start for start, _ in rank.windows)
-    own = [each for each in rank.events if each.category == "overhead" and each.dur >= 1_000_000]
-    return [
-        (one, after) for one, after in pairwise(steps(rank))
-        if left_out(rank, after) and after.start > first
-        and not any(one.end <= each.end and each.start <= after.end for each in own)
-    ]  # fmt: skip
-
-
-@check("compiling_while_serving")
-def compiling_while_serving(job: Job, stated: Stated) -> str:
-    """The device does nothing until the first work of these steps, for about as long."""
-    rank = the_rank(job, stated)
-    idle = sum(length(nothing_in(rank, (one.end, after.start))) for one, after in compiles(rank))
-    return "" if 0.5 * idle <= stated.value <= idle else f"the device waits {idle} ns before them"
-
-
-@check("later_steps_that_compile")
-def later_steps_that_compile(job: Job, stated: Stated) -> str:
-    """So many are left out."""
-    rank = the_rank(job, stated)
-    return close(stated, len(compiles(rank)), 0.0)
 
 
 def is_drafted(step: Step) -> bool:
@@ -627,44 +415,6 @@ def requests_at_first(job: Job, stated: Stated) -> str:
     return close(stated, max(every), 0.0)
 
 
-def transfers(rank: PlainRank) -> tuple[list[Window], list[Window]]:
-    """When kernels or copies run that are named after transfers of keys and values, or launched in such a
-    call; and when anything else runs."""
-    word = re.compile(
-        r"nixl|mooncake|lmcache|kv_?(?:cache_)?transfer|kv_?connector|transfer_kv|kv_offload|swap_blocks|hicache",
-        re.IGNORECASE,
-    )
-    begins = [
-        each.start for each in rank.events if each.category == "user_annotation" and labelled(each.name)
-    ]
-    calls = [
-        each for each in rank.events
-        if each.category in CALLS and word.search(each.name)
-        and not any(each.start <= begin < each.end for begin in begins)
-    ]  # fmt: skip
-    mine, others = [], []
-    for each in rank.work:
-        call = rank.launch(each)
-        inside = call is not None and any(
-            one.thread == call.thread and one.start <= call.start and call.end <= one.end for one in calls
-        )
-        (mine if inside or word.search(each.name) else others).append(each.window)
-    return union(mine), union(others)
-
-
-@time_of("kv_moved")
-def kv_moved(rank: PlainRank, about: dict[str, Any]) -> int:
-    """Keys and values move."""
-    return rank.within(transfers(rank)[0])
-
-
-@time_of("kv_moved_alone")
-def kv_moved_alone(rank: PlainRank, about: dict[str, Any]) -> int:
-    """They move, and nothing else runs."""
-    mine, others = transfers(rank)
-    return rank.within([part for window in mine for part in subtract([window], others)])
-
-
 _NAMED = (
     ("copies", r"^Memcpy"),
     ("LoRA", r"lora_|[bs]gmv"),
@@ -706,101 +456,3 @@ def judged_steps(rank: PlainRank) -> list[Step]:
         step for step in steps(rank)
         if any(start - 1_000_000_000 <= step.start < end for start, end in rank.windows)
     ]  # fmt: skip
-
-
-@check("serving_part")
-def serving_part(job: Job, stated: Stated) -> str:
-    """What a part of the model takes of the device's work in the steps of a phase."""
-    rank = the_rank(job, stated)
-    mine = [step for step in steps(rank) if step.phase == stated.about["phase"]]
-    work = [each for step in mine for each in work_of(rank, step)]
-    mine = among_experts(rank)
-    part = sum(
-        each.dur
-        for each in work
-        if ("experts" if each.number in mine else part_of(each)) == stated.about["part"]
-    )
-    return close(stated, 100.0 * part / sum(each.dur for each in work), 0.02, 0.1)
-
-
-@memoize_per_rank()
-def among_experts(rank: PlainRank) -> set[int]:
-    """Numbers of the kernels of experts: named so, or after tokens were sent and before they come back.
-
-    Tokens are sent by a dispatch; on a server by an all-gather, or by the first of two all-to-alls. Where
-    attention runs meanwhile, something else was sent.
-    """
-    server, inside, attention = bool(steps(rank)), set(), False
-    work = sorted((each for each in rank.work if each.category == "kernel"), key=lambda each: each.start)
-    names = " ".join({each.name for each in work if each.kind == "communicating"})
-    words = ("dispatch", "combine") if "dispatch" in names else ("AllGather", "ReduceScatter")
-    one_word = server and "dispatch" not in names and "ReduceScatter" not in names
-    sent, since = False, []
-    for each in work:
-        if each.kind == "communicating":
-            back = sent if one_word and "SendRecv" in each.name else words[1] in each.name
-            there = (one_word and "SendRecv" in each.name and not sent) or words[0] in each.name
-            if back and sent:
-                attention |= any(part_of(one) == "attention" for one in since)
-                inside |= {one.number for one in since}
-            if back or there:
-                sent, since = there and not back, []
-        elif sent:
-            since.append(each)
-    known = "dispatch" in names or (server and any(part_of(each) == "attention" for each in work))
-    between = inside if known and not attention else set()
-    return between | {each.number for each in work if part_of(each) == "experts"}
-
-
-def padded(rank: PlainRank) -> dict[str, tuple[int, int]]:
-    """Requests that annotations such as decode[bs=117/128 ...] state, and to how many they are padded."""
-    names = {each.name for each in rank.events if each.category == "user_annotation"}
-    found = {name: _ATOM.match(name) for name in names}
-    return {name: (int(each[2]), int(each[3])) for name, each in found.items() if each and each[3]}
-
-
-@check("computed_requests")
-def computed_requests(job: Job, stated: Stated) -> str:
-    """Some step is padded to as many."""
-    sizes = {size for _, size in padded(the_rank(job, stated)).values()}
-    return "" if stated.value in sizes else f"steps are padded to {sorted(sizes)}"
-
-
-@check("real_requests")
-def real_requests(job: Job, stated: Stated) -> str:
-    """And has so many."""
-    sizes = {size for size, _ in padded(the_rank(job, stated)).values()}
-    return "" if stated.value in sizes else f"steps have {sorted(sizes)}"
-
-
-@time_of("padding")
-def padding(rank: PlainRank, about: dict[str, Any]) -> int:
-    """The share of each step that its padding is of its batch."""
-    sizes = dict(padded(rank).values())
-    mine = [step for step in judged_steps(rank) if step.phase == "decode" and step.requests in sizes]
-    return sum(
-        (step.end - step.start) * (sizes[step.requests] - step.requests) // sizes[step.requests]
-        for step in mine
-    )
-
-
-def denoising(rank: PlainRank, module: str) -> list[int]:
-    """How often a module begins between each call of a scheduler's step and the next."""
-    scheduled = [
-        each.start for each in rank.events if re.search(r"/scheduling_\w+\.py\(\d+\): step$", each.name)
-    ]
-    begins = [each.start for each in rank.named(module)]
-    return [sum(one < begin < after for begin in begins) for one, after in pairwise(scheduled)]
-
-
-@check("module_in_passes")
-def module_in_passes(job: Job, stated: Stated) -> str:
-    """It runs in each denoising step."""
-    return "" if all(denoising(the_rank(job, stated), str(stated.value))) else "not in each step"
-
-
-@check("passes_of_step")
-def passes_of_step(job: Job, stated: Stated) -> str:
-    """So often."""
-    found = set(denoising(the_rank(job, stated), stated.about["module"]))
-    return "" if found == {stated.value} else f"it runs {sorted(found)} times"
