@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
 
@@ -70,19 +70,16 @@ def _figures(
     return Cost(2 * pairs * (width + value), read + made, exact)
 
 
+@formula
 def _dense(
-    first: int, causal: int | None, mask: int | None = None, heads_first: bool = True,
+    inputs: Inputs, first: int, causal: int | None, mask: int | None = None, heads_first: bool = True,
     backward: bool = False, end: bool = False, window: int | None = None,
-) -> Formula:  # fmt: skip
+) -> Cost:  # fmt: skip
     """Queries, keys, values of one length each. `mask`: a tensor that may forbid pairs; `window`: the place
     of the left and, next to it, the right size of a sliding window.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        exact = not (mask is not None and inputs.is_tensor(mask)) and not _has_window(inputs, window)
-        return _cost(inputs, first, heads_first, _causal(inputs, causal), exact, backward, end)
-
-    return cost
+    exact = not (mask is not None and inputs.is_tensor(mask)) and not _has_window(inputs, window)
+    return _cost(inputs, first, heads_first, _causal(inputs, causal), exact, backward, end)
 
 
 def _has_window(inputs: Inputs, window: int | None) -> bool:
@@ -94,17 +91,20 @@ def _has_window(inputs: Inputs, window: int | None) -> bool:
     )
 
 
+@formula
 def _flash(
-    first: int, offsets: int, longest: int, causal: int, backward: bool = False, window: int | None = None
-) -> Formula:
+    inputs: Inputs,
+    first: int,
+    offsets: int,
+    longest: int,
+    causal: int,
+    backward: bool = False,
+    window: int | None = None,
+) -> Cost:
     """[B, S, H, D], or packed [tokens, H, D] if there are offsets of sequences."""
-
-    def cost(inputs: Inputs) -> Cost:
-        if len(inputs.shape(first)) == 4 and not inputs.is_tensor(offsets):
-            return _dense(first, causal, None, False, backward, True, window)(inputs)
-        return _packed(inputs, first, offsets, longest, _causal(inputs, causal), backward, window)
-
-    return cost
+    if len(inputs.shape(first)) == 4 and not inputs.is_tensor(offsets):
+        return _dense(first, causal, None, False, backward, True, window)(inputs)
+    return _packed(inputs, first, offsets, longest, _causal(inputs, causal), backward, window)
 
 
 def _packed(
@@ -125,21 +125,18 @@ def _packed(
     return _figures(inputs, first, heads * pairs, width, value, made, backward, exact)
 
 
+@formula
 def _efficient(
-    first: int, bias: int, offsets: int, longest: int, kind: int, backward: bool = False
-) -> Formula:
+    inputs: Inputs, first: int, bias: int, offsets: int, longest: int, kind: int, backward: bool = False
+) -> Cost:
     """[B, S, H, D]; the kind of mask is 0 for none, 1 for causal from the first, 2 from the last query."""
-
-    def cost(inputs: Inputs) -> Cost:
-        masked = inputs.ints(kind)[0]
-        if masked not in (0, 1, 2):
-            raise UnknownInputError
-        if inputs.is_tensor(offsets):
-            return _packed(inputs, first, offsets, longest, masked > 0, backward, None)
-        exact = not inputs.is_tensor(bias)
-        return _cost(inputs, first, False, masked > 0, exact, backward, masked == 2)
-
-    return cost
+    masked = inputs.ints(kind)[0]
+    if masked not in (0, 1, 2):
+        raise UnknownInputError
+    if inputs.is_tensor(offsets):
+        return _packed(inputs, first, offsets, longest, masked > 0, backward, None)
+    exact = not inputs.is_tensor(bias)
+    return _cost(inputs, first, False, masked > 0, exact, backward, masked == 2)
 
 
 _SDPA = "aten::_scaled_dot_product_"

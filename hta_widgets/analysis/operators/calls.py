@@ -118,8 +118,7 @@ def module_texts(rank_trace: RankTrace) -> list[str]:
 def is_module(rank_trace: RankTrace) -> Bool:
     """The rows that are frames of an `nn.Module`'s call."""
     named = np.array([name.startswith(PREFIX) for name in rank_trace.names], np.bool_)
-    found: Bool = named[rank_trace.name] & (rank_trace.event_class == EventClass.PYTHON)
-    return found
+    return named[rank_trace.name] & (rank_trace.event_class == EventClass.PYTHON)
 
 
 @kernel

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
 
@@ -62,16 +62,13 @@ def _work(positions: Shape, weight: Shape) -> int:
     return 2 * positions[0] * math.prod(positions[2:]) * math.prod(weight)
 
 
-def _forward(stride: int, padding: int, dilation: int, bias: int | None = 2) -> Formula:
+@formula
+def _forward(inputs: Inputs, stride: int, padding: int, dilation: int, bias: int | None = 2) -> Cost:
     """input, weight, [bias] and lists of numbers at these places."""
-
-    def cost(inputs: Inputs) -> Cost:
-        image, weight = inputs.shape(0), inputs.shape(1)
-        result = _output(image, weight, inputs.ints(stride), inputs.ints(padding), inputs.ints(dilation))
-        traffic = inputs.read(0, 1) + math.prod(result) * itemsize(inputs.type(0))
-        return Cost(_work(result, weight), traffic + (inputs.read(bias) if bias is not None else 0))
-
-    return cost
+    image, weight = inputs.shape(0), inputs.shape(1)
+    result = _output(image, weight, inputs.ints(stride), inputs.ints(padding), inputs.ints(dilation))
+    traffic = inputs.read(0, 1) + math.prod(result) * itemsize(inputs.type(0))
+    return Cost(_work(result, weight), traffic + (inputs.read(bias) if bias is not None else 0))
 
 
 def _native(inputs: Inputs) -> Cost:
@@ -112,30 +109,24 @@ def _both(inputs: Inputs, made: int, image: int, mask: Sequence[bool], transpose
     return Cost((mask[0] + mask[1]) * _work(positions, weight), read + written, exact)
 
 
-def _backward(mask: int, transposed: int) -> Formula:
+@formula
+def _backward(inputs: Inputs, mask: int, transposed: int) -> Cost:
     """convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
     output_padding, groups, output_mask). Without recorded values: both gradients, as an upper bound.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        if not inputs.values:
-            return _both(inputs, 0, 1, (True, True, False), False, exact=False)
-        return _both(inputs, 0, 1, inputs.flags(mask), inputs.flag(transposed), exact=True)
-
-    return cost
+    if not inputs.values:
+        return _both(inputs, 0, 1, (True, True, False), False, exact=False)
+    return _both(inputs, 0, 1, inputs.flags(mask), inputs.flag(transposed), exact=True)
 
 
-def _vendor_backward(mask: int) -> Formula:
+@formula
+def _vendor_backward(inputs: Inputs, mask: int) -> Cost:
     """cudnn_convolution_backward(self, grad_output, weight, padding, stride, dilation, groups, ...,
     output_mask), of PyTorch before 1.12.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        known = mask < len(inputs.values) and bool(inputs.values[mask])
-        requested = inputs.flags(mask) if known else [True, True]
-        return _both(inputs, 1, 0, [*requested[:2], False], False, exact=known)
-
-    return cost
+    known = mask < len(inputs.values) and bool(inputs.values[mask])
+    requested = inputs.flags(mask) if known else [True, True]
+    return _both(inputs, 1, 0, [*requested[:2], False], False, exact=known)
 
 
 def _of_input(inputs: Inputs) -> Cost:

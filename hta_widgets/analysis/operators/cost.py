@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 from hta_widgets.analysis.operators.inputs import Inputs
 
@@ -23,3 +25,14 @@ class Cost:
 
 Formula = Callable[[Inputs], Cost]
 Formulas = dict[str, Formula]
+P = ParamSpec("P")
+
+
+def formula(cost: Callable[Concatenate[Inputs, P], Cost]) -> Callable[P, Formula]:
+    """Decorate a cost of inputs with further arguments: to call it with these makes a formula."""
+
+    @wraps(cost)
+    def of(*args: P.args, **named: P.kwargs) -> Formula:
+        return lambda inputs: cost(inputs, *args, **named)
+
+    return of

@@ -33,5 +33,4 @@ def least_ns(rank_trace: RankTrace, rows: Int64, of_unit: float = REACHED, of_me
     share = np.maximum(compute / of_unit, memory / of_memory) / np.maximum(roofed, 1.0)
     least = np.full(len(rows), np.nan)
     least[described] = np.where(roofed > 0, share, np.nan)
-    found: Float64 = least * rank_trace.dur[rows]
-    return found
+    return least * rank_trace.dur[rows]

@@ -10,38 +10,32 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 
-def _rows_by_rows(*also: int, packed: int = 1) -> Formula:
+@formula
+def _rows_by_rows(inputs: Inputs, *also: int, packed: int = 1) -> Cost:
     """X [..., K] and W [N, K / packed], and further inputs, to [..., N] in bfloat16."""
-
-    def cost(inputs: Inputs) -> Cost:
-        features, weight = inputs.shape(0), inputs.shape(1, 2)
-        if len(features) < 2 or features[-1] != packed * weight[1]:
-            raise UnknownInputError
-        made = math.prod(features[:-1]) * weight[0]
-        traffic = inputs.read(0, 1, *also) + made * itemsize("bfloat16")
-        return Cost(2 * made * features[-1], traffic)
-
-    return cost
+    features, weight = inputs.shape(0), inputs.shape(1, 2)
+    if len(features) < 2 or features[-1] != packed * weight[1]:
+        raise UnknownInputError
+    made = math.prod(features[:-1]) * weight[0]
+    traffic = inputs.read(0, 1, *also) + made * itemsize("bfloat16")
+    return Cost(2 * made * features[-1], traffic)
 
 
-def _into(result: int, left: int, right: int, *also: int, rows: bool = False) -> Formula:
+@formula
+def _into(inputs: Inputs, result: int, left: int, right: int, *also: int, rows: bool = False) -> Cost:
     """[..., M, K] and [..., K, N] into a tensor that is given; with `rows`, the second is [N, K]."""
-
-    def cost(inputs: Inputs) -> Cost:
-        made, first, second = inputs.shape(result), inputs.shape(left), inputs.shape(right)
-        if not 2 <= len(made) == len(first) == len(second) <= 3:
-            raise UnknownInputError
-        across = second[-2] if rows else second[-1]
-        depth = second[-1] if rows else second[-2]
-        if made != (*first[:-1], across) or first[-1] != depth or first[:-2] != second[:-2]:
-            raise UnknownInputError
-        return Cost(2 * math.prod(made) * depth, inputs.read(result, left, right, *also))
-
-    return cost
+    made, first, second = inputs.shape(result), inputs.shape(left), inputs.shape(right)
+    if not 2 <= len(made) == len(first) == len(second) <= 3:
+        raise UnknownInputError
+    across = second[-2] if rows else second[-1]
+    depth = second[-1] if rows else second[-2]
+    if made != (*first[:-1], across) or first[-1] != depth or first[:-2] != second[:-2]:
+        raise UnknownInputError
+    return Cost(2 * math.prod(made) * depth, inputs.read(result, left, right, *also))
 
 
 FORMULAS: Formulas = {

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 
-def _product(first: int, added: int | None = None) -> Formula:
+@formula
+def _product(inputs: Inputs, first: int, added: int | None = None) -> Cost:
     """[..., M, K] @ [..., K, N] of the inputs `first` and `first` + 1, added to the input `added`."""
-
-    def cost(inputs: Inputs) -> Cost:
-        left, right = inputs.shape(first), inputs.shape(first + 1)
-        if len(left) not in (2, 3) or left[:-2] != right[:-2] or left[-1] != right[-2]:
-            raise UnknownInputError
-        made = math.prod(left[:-1]) * right[-1]
-        traffic = inputs.read(first, first + 1) + made * itemsize(inputs.type(first))
-        return Cost(2 * made * left[-1], traffic + (inputs.read(added) if added is not None else 0))
-
-    return cost
+    left, right = inputs.shape(first), inputs.shape(first + 1)
+    if len(left) not in (2, 3) or left[:-2] != right[:-2] or left[-1] != right[-2]:
+        raise UnknownInputError
+    made = math.prod(left[:-1]) * right[-1]
+    traffic = inputs.read(first, first + 1) + made * itemsize(inputs.type(first))
+    return Cost(2 * made * left[-1], traffic + (inputs.read(added) if added is not None else 0))
 
 
 def _in_place(inputs: Inputs) -> Cost:
@@ -31,18 +28,15 @@ def _in_place(inputs: Inputs) -> Cost:
     return _product(1, 0)(inputs)
 
 
-def _vector(first: int, added: int | None = None) -> Formula:
+@formula
+def _vector(inputs: Inputs, first: int, added: int | None = None) -> Cost:
     """[M, K] @ [K], or [K] @ [K]."""
-
-    def cost(inputs: Inputs) -> Cost:
-        left, right = inputs.shape(first), inputs.shape(first + 1, 1)
-        if len(left) not in (1, 2) or left[-1] != right[0]:
-            raise UnknownInputError
-        made = math.prod(left[:-1])
-        traffic = inputs.read(first, first + 1) + made * itemsize(inputs.type(first))
-        return Cost(2 * made * right[0], traffic + (inputs.read(added) if added is not None else 0))
-
-    return cost
+    left, right = inputs.shape(first), inputs.shape(first + 1, 1)
+    if len(left) not in (1, 2) or left[-1] != right[0]:
+        raise UnknownInputError
+    made = math.prod(left[:-1])
+    traffic = inputs.read(first, first + 1) + made * itemsize(inputs.type(first))
+    return Cost(2 * made * right[0], traffic + (inputs.read(added) if added is not None else 0))
 
 
 def _linear(inputs: Inputs) -> Cost:
@@ -76,30 +70,27 @@ def _integers(inputs: Inputs) -> Cost:
     return Cost(cost.flops, inputs.read(0, 1) + made * itemsize("int32"))
 
 
-def _grouped(offsets: int, dtype: int) -> Formula:
+@formula
+def _grouped(inputs: Inputs, offsets: int, dtype: int) -> Cost:
     """_grouped_mm(self, mat2, offs, bias, out_dtype), and _scaled_grouped_mm with scales in between.
 
     One product per group. [M, K] @ [G, K, N]: the offsets part the M rows; [G, M, K] @ [K, N]: the N columns;
     [M, K] @ [K, N]: the K products of each of G results. The offsets are data and may leave a rest unused, so
     the figures are upper bounds.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        left, right = inputs.shape(0), inputs.shape(1)
-        if left[-1] != right[-2]:
-            raise UnknownInputError
-        groups = inputs.shape(offsets, 1)[0] if inputs.is_tensor(offsets) else 1
-        rows, columns, depth = left[-2], right[-1], left[-1]
-        if len(left) == 3 and len(right) == 3:
-            results, products = left[0] * rows * columns, left[0] * rows * columns * depth
-        else:
-            results, products = rows * columns, rows * columns * depth
-            if len(left) == 2 and len(right) == 2:
-                results *= groups
-        written = results * itemsize(inputs.dtype(dtype, inputs.type(0)))
-        return Cost(2 * products, inputs.read(0, 1) + written, exact=len(left) == len(right) == 3)
-
-    return cost
+    left, right = inputs.shape(0), inputs.shape(1)
+    if left[-1] != right[-2]:
+        raise UnknownInputError
+    groups = inputs.shape(offsets, 1)[0] if inputs.is_tensor(offsets) else 1
+    rows, columns, depth = left[-2], right[-1], left[-1]
+    if len(left) == 3 and len(right) == 3:
+        results, products = left[0] * rows * columns, left[0] * rows * columns * depth
+    else:
+        results, products = rows * columns, rows * columns * depth
+        if len(left) == 2 and len(right) == 2:
+            results *= groups
+    written = results * itemsize(inputs.dtype(dtype, inputs.type(0)))
+    return Cost(2 * products, inputs.read(0, 1) + written, exact=len(left) == len(right) == 3)
 
 
 FORMULAS: Formulas = {

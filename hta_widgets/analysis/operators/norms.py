@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 _STATISTIC = itemsize("float32")
 
 
-def _like_input(*read: int) -> Formula:
+@formula
+def _like_input(inputs: Inputs, *read: int) -> Cost:
     """Reads these inputs and writes a result of the shape and type of the first of them."""
-
-    def cost(inputs: Inputs) -> Cost:
-        return Cost(math.nan, inputs.nbytes(read[0]) + inputs.read(*read))
-
-    return cost
+    return Cost(math.nan, inputs.nbytes(read[0]) + inputs.read(*read))
 
 
 def _softmax(inputs: Inputs) -> Cost:
@@ -45,41 +42,34 @@ def _rows(inputs: Inputs, at: int, weight: int) -> int:
     return inputs.numel(at) // length
 
 
-def _layer(weight: int, bias: int | None, statistics: int) -> Formula:
+@formula
+def _layer(inputs: Inputs, weight: int, bias: int | None, statistics: int) -> Cost:
     """native_layer_norm(input, normalized_shape, weight, bias, eps)."""
-
-    def cost(inputs: Inputs) -> Cost:
-        traffic = 2 * inputs.nbytes(0) + inputs.read(weight, *([bias] if bias is not None else []))
-        if inputs.is_tensor(weight):
-            traffic += statistics * _rows(inputs, 0, weight) * _STATISTIC
-        return Cost(math.nan, traffic, exact=inputs.is_tensor(weight))
-
-    return cost
+    traffic = 2 * inputs.nbytes(0) + inputs.read(weight, *([bias] if bias is not None else []))
+    if inputs.is_tensor(weight):
+        traffic += statistics * _rows(inputs, 0, weight) * _STATISTIC
+    return Cost(math.nan, traffic, exact=inputs.is_tensor(weight))
 
 
-def _gradients(gradient: int, image: int, read: tuple[int, ...], weights: tuple[int, ...]) -> Formula:
+@formula
+def _gradients(
+    inputs: Inputs, gradient: int, image: int, read: tuple[int, ...], weights: tuple[int, ...]
+) -> Cost:
     """Reads these inputs, writes the gradient of the input, and those of its weights, each of their shape."""
-
-    def cost(inputs: Inputs) -> Cost:
-        traffic = inputs.nbytes(gradient) + 2 * inputs.nbytes(image) + inputs.read(*read)
-        return Cost(math.nan, traffic + inputs.read(*weights))
-
-    return cost
+    traffic = inputs.nbytes(gradient) + 2 * inputs.nbytes(image) + inputs.read(*read)
+    return Cost(math.nan, traffic + inputs.read(*weights))
 
 
-def _channels(training: int | None) -> Formula:
+@formula
+def _channels(inputs: Inputs, training: int | None) -> Cost:
     """batch_norm(input, weight, bias, running_mean, running_var, training, ...): in training the running
     statistics are updated, and those of the batch are kept.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        learns = training is not None and inputs.values and inputs.flag(training)
-        traffic = 2 * inputs.nbytes(0) + inputs.read(1, 2, 3, 4)
-        if learns:
-            traffic += inputs.read(3, 4) + 2 * inputs.shape(0)[1] * _STATISTIC
-        return Cost(math.nan, traffic, exact=bool(inputs.values) or training is None)
-
-    return cost
+    learns = training is not None and inputs.values and inputs.flag(training)
+    traffic = 2 * inputs.nbytes(0) + inputs.read(1, 2, 3, 4)
+    if learns:
+        traffic += inputs.read(3, 4) + 2 * inputs.shape(0)[1] * _STATISTIC
+    return Cost(math.nan, traffic, exact=bool(inputs.values) or training is None)
 
 
 def _groups(inputs: Inputs) -> Cost:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 
@@ -18,36 +18,30 @@ def _elements(inputs: Inputs, at: int) -> int:
     return sum(math.prod(shape) for shape in inputs.shape_list(at))
 
 
+@formula
 def _foreach(
-    lists: int, work: float = math.nan, read_own: bool = True, written: int | None = None
-) -> Formula:
+    inputs: Inputs, lists: int, work: float = math.nan, read_own: bool = True, written: int | None = None
+) -> Cost:
     """Up to so many lists of equal shapes, and a result like the first (or `written` numbers a tensor)."""
-
-    def cost(inputs: Inputs) -> Cost:
-        made = _elements(inputs, 0)
-        own = 0 if read_own else 1
-        read = sum(_elements(inputs, at) for at in range(own, lists) if _is_list(inputs, at))
-        moved = read + (made if written is None else written * len(inputs.shape_list(0)))
-        return Cost(work * made, moved * itemsize(inputs.type(0)))
-
-    return cost
+    made = _elements(inputs, 0)
+    own = 0 if read_own else 1
+    read = sum(_elements(inputs, at) for at in range(own, lists) if _is_list(inputs, at))
+    moved = read + (made if written is None else written * len(inputs.shape_list(0)))
+    return Cost(work * made, moved * itemsize(inputs.type(0)))
 
 
 def _is_list(inputs: Inputs, at: int) -> bool:
     return at < len(inputs.shapes) and isinstance(inputs.shapes[at], list)
 
 
-def _fused(states: tuple[int, ...]) -> Formula:
+@formula
+def _fused(inputs: Inputs, states: tuple[int, ...]) -> Cost:
     """_fused_adamw_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, ...) and its kin."""
-
-    def cost(inputs: Inputs) -> Cost:
-        if _elements(inputs, 0) != _elements(inputs, 1):
-            raise UnknownInputError
-        kept = sum(_elements(inputs, at) for at in states if _is_list(inputs, at) and inputs.shapes[at])
-        moved = 3 * _elements(inputs, 0) + 2 * kept
-        return Cost(math.nan, moved * itemsize(inputs.type(0)))
-
-    return cost
+    if _elements(inputs, 0) != _elements(inputs, 1):
+        raise UnknownInputError
+    kept = sum(_elements(inputs, at) for at in states if _is_list(inputs, at) and inputs.shapes[at])
+    moved = 3 * _elements(inputs, 0) + 2 * kept
+    return Cost(math.nan, moved * itemsize(inputs.type(0)))
 
 
 def _with_in_place(names: str, formula: Formula) -> Formulas:

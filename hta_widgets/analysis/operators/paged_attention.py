@@ -13,27 +13,24 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 
-def _paged(query: int, table: int, longest: int | None) -> Formula:
+@formula
+def _paged(inputs: Inputs, query: int, table: int, longest: int | None) -> Cost:
     """Queries, then keys and values of the cache; `longest`: the place of the longest sequence's length."""
-
-    def cost(inputs: Inputs) -> Cost:
-        tokens, heads, width = inputs.shape(query, 3)
-        _, kv_heads, kv_width, block = inputs.shape(query + 2, 4)
-        sequences, blocks = inputs.shape(table, 2)
-        if kv_width != width:
-            raise UnknownInputError
-        keys = blocks * block
-        if longest is not None and longest < len(inputs.values) and inputs.values[longest]:
-            keys = min(keys, inputs.ints(longest)[0])
-        cached = 2 * sequences * keys * kv_heads * width * itemsize(inputs.type(query + 2))
-        read = inputs.read(0, query, table, table + 1) + cached
-        return Cost(4 * tokens * heads * keys * width, read, exact=False)
-
-    return cost
+    tokens, heads, width = inputs.shape(query, 3)
+    _, kv_heads, kv_width, block = inputs.shape(query + 2, 4)
+    sequences, blocks = inputs.shape(table, 2)
+    if kv_width != width:
+        raise UnknownInputError
+    keys = blocks * block
+    if longest is not None and longest < len(inputs.values) and inputs.values[longest]:
+        keys = min(keys, inputs.ints(longest)[0])
+    cached = 2 * sequences * keys * kv_heads * width * itemsize(inputs.type(query + 2))
+    read = inputs.read(0, query, table, table + 1) + cached
+    return Cost(4 * tokens * heads * keys * width, read, exact=False)
 
 
 def _into_cache(inputs: Inputs) -> Cost:

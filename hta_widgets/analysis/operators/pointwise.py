@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
 _WIDER = [
@@ -48,7 +48,10 @@ def _promoted(inputs: Inputs, operands: list[int], floating: bool) -> str:
     return "float32" if floating and best < _FIRST_FLOAT else _WIDER[best]
 
 
-def _elementwise(operands: int, work: float = math.nan, result: str = "promoted", first: int = 0) -> Formula:
+@formula
+def _elementwise(
+    inputs: Inputs, operands: int, work: float = math.nan, result: str = "promoted", first: int = 0
+) -> Cost:
     """The leading inputs, as far as they are tensors.
 
     Args:
@@ -57,21 +60,17 @@ def _elementwise(operands: int, work: float = math.nan, result: str = "promoted"
         result: its type: "promoted", "floating" (of integers too), or one of its own.
         first: the first operand that counts for the type.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        tensors = [at for at in range(operands) if inputs.is_tensor(at)]
-        if not tensors or not inputs.is_tensor(0):
-            raise UnknownInputError
-        if inputs.name.endswith("_"):
-            made, kind = inputs.numel(0), inputs.type(0)
-        else:
-            made = math.prod(broadcast(inputs.shape(at) for at in tensors))
-            typed = [at for at in tensors if at >= first] or tensors
-            own = result not in ("promoted", "floating")
-            kind = result if own else _promoted(inputs, typed, result == "floating")
-        return Cost(work * made, inputs.read(*tensors) + made * itemsize(kind))
-
-    return cost
+    tensors = [at for at in range(operands) if inputs.is_tensor(at)]
+    if not tensors or not inputs.is_tensor(0):
+        raise UnknownInputError
+    if inputs.name.endswith("_"):
+        made, kind = inputs.numel(0), inputs.type(0)
+    else:
+        made = math.prod(broadcast(inputs.shape(at) for at in tensors))
+        typed = [at for at in tensors if at >= first] or tensors
+        own = result not in ("promoted", "floating")
+        kind = result if own else _promoted(inputs, typed, result == "floating")
+    return Cost(work * made, inputs.read(*tensors) + made * itemsize(kind))
 
 
 def _with_in_place(names: str, formula: Formula) -> Formulas:

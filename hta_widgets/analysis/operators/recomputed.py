@@ -56,8 +56,7 @@ def recomputed_calls(rank_trace: RankTrace, thread: int) -> Int64:
     outer = np.zeros(len(row), np.bool_)
     outer[at[nest(start, end, of.astype(np.int64), np.zeros(len(at), np.int8)) < 0]] = True
     found = row[_alike(rank_trace, calls, outer)]
-    mine: Int64 = found[rank_trace.thread[found] == thread]
-    return mine
+    return found[rank_trace.thread[found] == thread]
 
 
 def _alike(rank_trace: RankTrace, calls: Calls, chosen: Bool) -> Int64:
@@ -85,8 +84,7 @@ def _alike(rank_trace: RankTrace, calls: Calls, chosen: Bool) -> Int64:
 
 def _kernels_of(rank_trace: RankTrace, calls: Calls, chosen: Int64) -> Int64:
     compute = rank_trace.event_class[calls.work] == EventClass.COMPUTE
-    rows: Int64 = calls.work[compute & np.isin(calls.owner, chosen)]
-    return rows
+    return calls.work[compute & np.isin(calls.owner, chosen)]
 
 
 def _kinds(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, int]:
@@ -120,8 +118,7 @@ def _makes_nodes(rank_trace: RankTrace, rows: Int64) -> Bool:
     numbered[event[number != NULL]] = True
     event, thread = rank_trace.table.sparse("fwd_thread_id")
     forward[event[thread == 0]] = True
-    makes: Bool = (numbered & forward)[rank_trace.event_id[rows]]
-    return makes
+    return (numbered & forward)[rank_trace.event_id[rows]]
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
+from hta_widgets.analysis.operators.cost import Cost, Formulas, formula
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError, itemsize
 
 
@@ -22,23 +22,20 @@ def _kept(inputs: Inputs, dims: int) -> int | None:
     return math.prod(size for dim, size in enumerate(shape) if dim not in gone)
 
 
+@formula
 def _reduction(
-    dims: int = 1, work: float = math.nan, result: str = "", dtype: int = 0, pairs: int = 1
-) -> Formula:
+    inputs: Inputs, dims: int = 1, work: float = math.nan, result: str = "", dtype: int = 0, pairs: int = 1
+) -> Cost:
     """Args:
     dims: the input that holds the dimensions; without any, all are reduced.
     work: operations for each element that is read.
     result: the type of the result, by default that of the input or what the input `dtype` asks for.
     pairs: how many results there are, such as values and their places.
     """
-
-    def cost(inputs: Inputs) -> Cost:
-        kept = _kept(inputs, dims)
-        kind = result or (inputs.dtype(dtype, inputs.type(0)) if dtype else inputs.type(0))
-        written = 0.0 if kept is None else kept * (itemsize(kind) + (pairs - 1) * itemsize("int64"))
-        return Cost(work * inputs.numel(0), inputs.nbytes(0) + written, exact=kept is not None)
-
-    return cost
+    kept = _kept(inputs, dims)
+    kind = result or (inputs.dtype(dtype, inputs.type(0)) if dtype else inputs.type(0))
+    written = 0.0 if kept is None else kept * (itemsize(kind) + (pairs - 1) * itemsize("int64"))
+    return Cost(work * inputs.numel(0), inputs.nbytes(0) + written, exact=kept is not None)
 
 
 def _extreme(inputs: Inputs) -> Cost:

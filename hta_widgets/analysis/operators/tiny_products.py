@@ -20,8 +20,7 @@ _MOST: Final = 0.25
 def short_products(rank_trace: RankTrace) -> Int64:
     """Rows of the kernels of matrix products that take less than 10 us."""
     rows = judged_kernels(rank_trace).get("gemm", np.zeros(0, np.int64))
-    short: Int64 = rows[rank_trace.dur[rows] < SHORT_NS]
-    return short
+    return rows[rank_trace.dur[rows] < SHORT_NS]
 
 
 def batched_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
