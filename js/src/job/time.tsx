@@ -134,7 +134,7 @@ export function nameOf({ ranks, label }: Bin): string {
   return ranks.length > 1 ? `${ranks.length} ranks ${label}` : `rank ${label}`;
 }
 
-export function amounts(
+function amounts(
   cell: { mean: number; most: number; who: number; count: number },
   label: (rank: number) => string,
   unit: Unit,

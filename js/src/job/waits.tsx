@@ -10,7 +10,7 @@ import { Scale } from "./scale";
 import { type Pairs, UNKNOWN } from "./sent";
 import { nameOf } from "./time";
 
-export const MOST_COLUMNS = 16;
+const MOST_COLUMNS = 16;
 const HUE = "communication";
 
 interface Column {

@@ -171,7 +171,7 @@ export function Bar(props: BarProps) {
   );
 }
 
-export function matchesText(count: number): string {
+function matchesText(count: number): string {
   return `${count === 0 ? "no" : grouped(count)} ${count === 1 ? "match" : "matches"}`;
 }
 

@@ -5,7 +5,7 @@ import { ALL_LANES, isPinned, isShown, type LaneChoice } from "./lane_choice";
 import { grouped, labelOf, ordered } from "./lane_groups";
 import type { Outline, TrackInfo } from "./types";
 
-export const STREAM_HEIGHT = 22;
+const STREAM_HEIGHT = 22;
 export const ROW_HEIGHT = 14;
 const FOLDED_HEIGHT = 2;
 export const HEADER_HEIGHT = 20;
@@ -195,7 +195,7 @@ export function headerTop({ pinned }: Layout, { y, bottom }: Header, scroll: num
 }
 
 /** Leading lanes of a call stack with hardly any slices (main, run, loop, ...) compared with what they call. */
-export function foldableLanes(track: TrackInfo): number {
+function foldableLanes(track: TrackInfo): number {
   if (track.kind !== "thread") return 0;
   const busiest = Math.max(...track.sizes);
   let n = 0;
