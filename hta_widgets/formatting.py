@@ -92,17 +92,16 @@ def percent(value: float) -> str:
     return amount(value, "pct")
 
 
-def amount(value: float, quantity: str, unit: Unit | None = None) -> str:
-    """A value with its unit.
+def amount(value: float, quantity: str) -> str:
+    """A value in the unit in which it reads best.
 
     Args:
         value: in the unit that is stored: ns, bytes, GB/s, FLOP or %.
         quantity: "ns", "bytes", "gbps", "flops", "pct", or "" for a number without a unit.
-        unit: default the one in which the value reads best.
     """
     if not math.isfinite(value):
         return _ABSENT
-    unit = unit or unit_of(quantity, [value])
+    unit = unit_of(quantity, [value])
     return f"{_in_unit(value, quantity, unit)} {unit.name}".rstrip()
 
 
@@ -239,7 +238,7 @@ def in_words(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def ranks_in_words(ranks: list[int]) -> str:
+def ranks_in_words(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 1, 2 and 5`, or how many if they are more than four."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
@@ -250,4 +249,4 @@ def ranks_in_words(ranks: list[int]) -> str:
 
 def none_of(ranks: Sequence[int]) -> str:
     """That no rank has what is missing: `rank 3 has none`, or `ranks 1, 2 and 5 have none`."""
-    return f"{ranks_in_words(list(ranks))} {'has' if len(ranks) == 1 else 'have'} none"
+    return f"{ranks_in_words(ranks)} {'has' if len(ranks) == 1 else 'have'} none"

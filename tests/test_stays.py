@@ -92,7 +92,7 @@ def test_from_an_event_to_the_finding() -> None:
     """The longest way by a rule down to where events are read, and the functions that get what rules find."""
     trace = examples.load(JOB)
     handed = Handed(lambda value: isinstance(value, Finding))
-    judges = {rule.judge.__code__ for rule in RULES if hasattr(rule.judge, "__code__")}
+    judges = {getattr(rule.judge, "func", rule.judge).__code__ for rule in RULES}
     columns = [each.fget for each in vars(RankColumns).values() if isinstance(each, property)]
     reading = {getter.__code__ for getter in columns if getter}
     ways: list[list[str]] = []

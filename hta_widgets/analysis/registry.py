@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.entry import Entries
 
 ANALYSES: Final = Entries(
     {
-        "overview": "findings.panel",
+        "overview": "findings.story",
         "step_times": "device_time.step_times",
         "serving_steps": "serving.steps",
         "serving_phases": "serving.phases",

@@ -38,7 +38,7 @@ _SHOWN: Final[dict[Unit, Callable[[Any], str]]] = {
     "FLOP": flop_count,
     "TFLOP/s": lambda value: amount(value, "tflops_s"),
     "x": plain,
-    "ranks": lambda ranks: ranks_in_words(list(ranks)),
+    "ranks": ranks_in_words,
     "steps": lambda steps: ", ".join(map(str, steps)),
     "name": lambda name: brief(name) if isinstance(name, str) else in_words([brief(each) for each in name]),
 }

@@ -199,8 +199,7 @@ def _of_host(row: pd.Series) -> bool:
 
 def class_of(row: pd.Series) -> LostAs:
     """The class of the time that a finding costs."""
-    lost_as: LostAs = row["lost_as"]
-    return lost_as
+    return row["lost_as"]
 
 
 def class_in(whole: Whole | None, row: pd.Series) -> LostAs:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -116,7 +115,7 @@ def _most_frequent(rank_trace: RankTrace, rows: Int64) -> str:
 def nearest(
     rank_trace: RankTrace,
     rows: Int64,
-    of_class: npt.NDArray[np.bool_],
+    of_class: Bool,
     pattern: re.Pattern[str],
     matches: bool = True,
 ) -> Int64:
@@ -130,7 +129,7 @@ def nearest(
     return found
 
 
-def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> Bool:
     """Whether each row begins in one of these calls, on its thread."""
     inside = np.zeros(len(rows), np.bool_)
     if not len(calls):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -16,7 +15,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
@@ -35,7 +34,7 @@ class _Late(NamedTuple):
 
     rows: Int64
     due: Int64
-    unlaunched: npt.NDArray[np.bool_]
+    unlaunched: Bool
 
 
 def late_collective(inputs: Inputs) -> Finding | None:

@@ -10,7 +10,6 @@ from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_part
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.late_host_rules import RECOMPILES
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION
 
 _MOST = 0.5
 """Of the steps: what is compiled in so many is compiled anew."""
@@ -40,9 +39,7 @@ def compiling(inputs: Inputs) -> Finding | None:
         if anew
         else "Run the program before it is recorded, as often as it compiles, to see what its steps take."
     )
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(inputs, "{who} is in torch.compile {lost}.{in_steps}", in_steps=in_steps),
         advice,
         "operators",
@@ -54,7 +51,6 @@ def compiling(inputs: Inputs) -> Finding | None:
 
 RULE = host_rule(
     topic="host_compiling",
-    question=MAIN_QUESTION,
     title="Compiling code",
     label="torch.compile",
     cause="torch.compile",

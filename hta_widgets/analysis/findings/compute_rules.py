@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -42,47 +42,44 @@ _KINDS = 5
 
 
 def _judge(
-    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str, needless: bool = True
-) -> Callable[[Inputs], Finding | None]:
+    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str, inputs: Inputs,
+    needless: bool = True,
+) -> Finding | None:
     """About kernels that a program could do without, told from a share of the time on by what they do.
 
     needless: nothing takes their place.
     """
-
-    def judge(inputs: Inputs) -> Finding | None:
-        runs = {rank: inputs.of(rank, _running, pattern) for rank in inputs.temporal["rank"].tolist()}
-        loss = lost_on(inputs.temporal, {rank: time.length for rank, time in runs.items()})
-        if loss is None or loss.share_pct < least_pct:
-            return None
-        cost, share, ranks = loss.cost_ns, loss.share_pct, loss.ranks
-        rank_trace, rows = inputs.trace.rank(loss.worst), _rows(inputs, loss.worst, pattern)
-        row = longest_run(rank_trace, rows, longest_name(rank_trace, rows))
-        which = {"pattern": pattern.pattern}
-        change = Change("without these kernels", lambda found: _without(found, pattern))
-        if pattern is _LAYOUT and _batch_norm(rank_trace):
-            change = Change(
-                "without these kernels, and with batch norm as fast as memory",
-                lambda found: _without(found, pattern) + _batch_norm(found),
-                "That is more than the cost: batch norm is faster in channels_last, too.",
-            )
-        return Finding(
-            cost,
-            share,
-            say(
-                "Kernels that {do} take {cost}.{by}",
-                do=do,
-                cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
-                by=callers_text(rank_trace, rows, **which),
-            ),
-            _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else suggestion,
-            "kernel_breakdown",
-            evidence_of_event(rank_trace, row, loss.alone is not None),
-            change=change if needless and not len(_of_fsdp(rank_trace, pattern)) else None,
-            lost={rank: runs[rank] for rank in ranks},
-            severity="note",  # a program needs some of it
+    runs = {rank: inputs.of(rank, _running, pattern) for rank in inputs.temporal["rank"].tolist()}
+    loss = lost_on(inputs.temporal, {rank: time.length for rank, time in runs.items()})
+    if loss is None or loss.share_pct < least_pct:
+        return None
+    cost, share, ranks = loss.cost_ns, loss.share_pct, loss.ranks
+    rank_trace, rows = inputs.trace.rank(loss.worst), _rows(inputs, loss.worst, pattern)
+    row = longest_run(rank_trace, rows, longest_name(rank_trace, rows))
+    which = {"pattern": pattern.pattern}
+    change = Change("without these kernels", lambda found: _without(found, pattern))
+    if pattern is _LAYOUT and _batch_norm(rank_trace):
+        change = Change(
+            "without these kernels, and with batch norm as fast as memory",
+            lambda found: _without(found, pattern) + _batch_norm(found),
+            "That is more than the cost: batch norm is faster in channels_last, too.",
         )
-
-    return judge
+    return Finding(
+        cost,
+        share,
+        say(
+            "Kernels that {do} take {cost}.{by}",
+            do=do,
+            cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
+            by=callers_text(rank_trace, rows, **which),
+        ),
+        _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else suggestion,
+        "kernel_breakdown",
+        evidence_of_event(rank_trace, row, loss.alone is not None),
+        change=change if needless and not len(_of_fsdp(rank_trace, pattern)) else None,
+        lost={rank: runs[rank] for rank in ranks},
+        severity="note",  # a program needs some of it
+    )
 
 
 def _grows(rank_trace: RankTrace, rows: Int64) -> bool:
@@ -130,8 +127,7 @@ def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
     named = np.array([name.startswith("fsdp::") for name in rank_trace.names] or [False], np.bool_)
     calls = rows_with(rank_trace.name, named)
     calls = calls[rank_trace.event_class[calls] == EventClass.HOST_OP]
-    found: Int64 = rows[begins_in(rank_trace, launch, calls)]
-    return found
+    return rows[begins_in(rank_trace, launch, calls)]
 
 
 def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
@@ -156,7 +152,8 @@ RULES = (
         title="Converting tensor layouts",
         label="Layout conversions",
         cause="tensor layout conversions",
-        judge=_judge(
+        judge=partial(
+            _judge,
             _LAYOUT,
             NOTE_PCT,
             "convert the layout of tensors for convolutions",
@@ -173,8 +170,8 @@ RULES = (
         title="Convolving by fallback kernels",
         label="Fallback convolutions",
         cause="fallback kernels of convolutions",
-        lost_as="compute",
-        judge=_judge(
+        judge=partial(
+            _judge,
             _FALLBACK,
             5.0,
             "MIOpen falls back on for convolutions",
@@ -195,7 +192,8 @@ RULES = (
         title="Copying and casting tensors",
         label="Tensor copies",
         cause="copies and casts of tensors",
-        judge=_judge(
+        judge=partial(
+            _judge,
             _COPIES,
             5.0,
             "only copy, cast or concatenate tensors",

@@ -14,10 +14,10 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
     longest_run,
-    peaks_of,
     running,
     unknown_device,
 )
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.replay import edits
 from hta_widgets.arrays import Int64
 from hta_widgets.formatting import significant
@@ -186,7 +186,7 @@ def _pinned(inputs: Inputs, copies: _Copies) -> tuple[float | None, str]:
 
 def _link(inputs: Inputs, rank: int) -> str | None:
     """The link of the rank's device, if that is a known model."""
-    peaks = inputs.of(rank, peaks_of)
+    peaks = inputs.recorded(rank, peaks_of_rank)
     model = peaks.device.split()[0] if peaks else ""
     return next((link for link, models in _DEVICES.items() if model in models), None)
 

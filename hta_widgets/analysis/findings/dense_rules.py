@@ -103,8 +103,7 @@ def _dense_on_host(rank_trace: RankTrace, thread: int) -> Int64:
         rows = making(rank_trace)
         filling = open_time(rank_trace, named(rank_trace, "aten::zero_".__eq__))
         rows = rows[filling.within_each(spans_of(rank_trace, rows)) >= _MOST * rank_trace.dur[rows]]
-    mine: Int64 = rows[rank_trace.thread[rows] == thread]
-    return mine
+    return rows[rank_trace.thread[rows] == thread]
 
 
 RULES = (

@@ -26,6 +26,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.rank_trace import RankTrace
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
@@ -79,7 +80,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
             line=_from_line(inputs, loss.worst, kind),
         ),
         _LONGER_THAN_COMPUTE
-        if "Pinned" in kind and all(inputs.of(rank, _has_own_stream, kind) for rank in ranks)
+        if "Pinned" in kind and all(inputs.recorded(rank, _has_own_stream, kind) for rank in ranks)
         else _ADVICE[next(word for word in _ADVICE if word in kind)],
         "bandwidth_summary",
         evidence_of_loss(inputs, copying, _MEMORY, alone, kind),
@@ -93,12 +94,11 @@ def memory_copies(inputs: Inputs) -> Finding | None:
 
 def _from_line(inputs: Inputs, rank: int, name: str) -> Text:
     """` Most often it comes from loop.py(7): load.`, where Python stacks are recorded."""
-    line = inputs.of(rank, _line_of, name)
+    line = inputs.recorded(rank, _line_of, name)
     return say(" Most often it comes from {line}.", line=line) if line.value else NOTHING_SAID
 
 
-def _line_of(inputs: Inputs, rank: int, name: str) -> Claim:
-    rank_trace = inputs.trace.rank(rank)
+def _line_of(rank_trace: RankTrace, name: str) -> Claim:
     rows = rows_named(rank_trace, name.__eq__)
     rows = rows[rank_trace.is_device[rows]]
     return line_claim(rank_trace, rank_trace.issuer[rows].astype(np.int64), through=True)
@@ -113,9 +113,8 @@ def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
     return name, most / by_name.total()
 
 
-def _has_own_stream(inputs: Inputs, rank: int, name: str) -> bool:
+def _has_own_stream(rank_trace: RankTrace, name: str) -> bool:
     """Whether no kernel runs on the streams of the copies of this name."""
-    rank_trace = inputs.trace.rank(rank)
     kernels = rank_trace.stream[rank_trace.event_class == EventClass.COMPUTE]
     of_name = rows_named(rank_trace, name.__eq__)
     of_name = of_name[rank_trace.is_device[of_name]]

@@ -31,6 +31,7 @@ from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 
 _IN_PASSES = (
     "Most of it is in all-reduces of groups that reduce in the forward pass, too, between layers, as tensor "
@@ -132,7 +133,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
             usual = advice
             if advice == _BUBBLES and inputs.any_name(_TO_ALL) and not inputs.any_name(_TO_ONE):
                 usual = _ALL_TO_ALLS  # whose kernels are named so, too
-            elif advice == _BUBBLES and any(inputs.of(rank, _brings_tokens) for rank in ranks):
+            elif advice == _BUBBLES and any(inputs.recorded(rank, _brings_tokens) for rank in ranks):
                 usual = _INSIDE_LAYERS[EXPERT]
             elif advice == _BUBBLES and of_stages is not None:
                 usual = _BESIDE_PASSES
@@ -178,9 +179,9 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     )
 
 
-def _brings_tokens(inputs: Inputs, rank: int) -> bool:
+def _brings_tokens(rank_trace: RankTrace) -> bool:
     """Whether a rank exchanges tokens of experts."""
-    return len(around_experts(inputs.trace.rank(rank))) > 0
+    return len(around_experts(rank_trace)) > 0
 
 
 def _waiting(inputs: Inputs, frame: pd.DataFrame) -> tuple[pd.Series[int], int]:

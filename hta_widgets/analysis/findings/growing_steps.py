@@ -67,9 +67,7 @@ def growing_steps(inputs: Inputs) -> Finding | None:
         first=_work("work_of_first_step", grown.first, grown, one),
         last=_work("work_of_last_step", grown.last, grown, one),
     )
-    return Finding(
-        loss.cost_ns,
-        loss.share_pct,
+    return loss.finding(
         text,
         "Look at what grows from step to step: lists of tensors, hooks that add up, graphs that are not "
         "freed, longer inputs. What is meant to grow is no loss.",

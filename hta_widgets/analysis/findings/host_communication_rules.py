@@ -16,7 +16,7 @@ from hta_widgets.analysis.findings.host_time import HostTime, hosts_of, longest_
 from hta_widgets.analysis.findings.host_waits import HostWaits, waits_of
 from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION, WAITS_FOR_LATE
+from hta_widgets.analysis.findings.rule import WAITS_FOR_LATE
 from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.formatting import ranks_in_words
 
@@ -36,15 +36,13 @@ def _straggler(inputs: Inputs) -> Finding | None:
     if waits is None or not waits.late or found is None:
         return None
     one = waits.late[0] if len(waits.late) == 1 else None
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             f"{{who}} waits in collectives {{lost}}. It waits for {{late}}, "
             f"which join{'s' * (one is not None)} last."
             "{reason}",
-            late=_joins_last(waits),
+            late=Claim("joins_last", tuple(waits.late), "ranks"),
             reason="" if one is None else _reason(inputs, hosts, one, found.cost_ns),
         ),
         f"{inputs.is_it_always()}Look at what {ranks_in_words(waits.late)} "
@@ -65,9 +63,7 @@ def _in_turn(inputs: Inputs) -> Finding | None:
         return None
     most = max(sorted(waits.caused_ns), key=lambda rank: waits.caused_ns[rank])
     share = 100.0 * waits.caused_ns[most] / sum(waits.caused_ns.values())
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             "{who} waits in collectives for the last rank to join, {lost}. No rank stands out: {most} causes "
@@ -93,10 +89,6 @@ def _waiting(hosts: dict[int, HostTime], waits: HostWaits | None) -> HostLoss | 
     return lost_by_hosts(hosts, part, {rank: time[rank].length for rank in others})
 
 
-def _joins_last(waits: HostWaits) -> Claim:
-    return Claim("joins_last", tuple(waits.late), "ranks")
-
-
 def _collectives(inputs: Inputs) -> Finding | None:
     """Threads that communicate: in calls of it, copies for it included, or in none until one has ended that
     another thread carries out.
@@ -117,9 +109,7 @@ def _collectives(inputs: Inputs) -> Finding | None:
         return None
     name = _longest_collective(inputs, hosts, found.ranks, apart)
     more, advice = _why_so_much(inputs, hosts, name)
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             "{who} communicates or waits for it {lost}{name}.{besides}{more}",
@@ -259,7 +249,6 @@ def _operator_beyond(inputs: Inputs, host: HostTime, others: list[HostTime], lat
 RULES = (
     host_rule(
         topic="host_straggler",
-        question=MAIN_QUESTION,
         title="Waiting for a late rank",
         label="Rank {rank} is late",
         cause=WAITS_FOR_LATE,
@@ -270,7 +259,6 @@ RULES = (
     ),
     host_rule(
         topic="host_in_turn",
-        question=MAIN_QUESTION,
         title="Waiting of the ranks for each other in turn",
         label="Ranks in turn",
         cause="ranks that wait in turn",
@@ -281,7 +269,6 @@ RULES = (
     ),
     host_rule(
         topic="host_collectives",
-        question=MAIN_QUESTION,
         title="Communication on the CPU",
         label="CPU collectives",
         cause="collectives on the CPU",

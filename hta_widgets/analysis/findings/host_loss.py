@@ -32,6 +32,7 @@ _MOSTLY: Final = 0.8
 
 host_rule: Final[Callable[..., Rule]] = partial(
     Rule,
+    question=MAIN_QUESTION,
     lost_as="host",
     applies=never,
     no_change="only device work can be simulated, and none is recorded",
@@ -155,9 +156,7 @@ def calls_rule(
             return None
         name = longest_name(inputs.trace.rank(found.worst), rows[found.worst])
         called = Claim("called_most", name, "name", ranks=(found.worst,), about={"part": part})
-        return Finding(
-            found.cost_ns,
-            found.share_pct,
+        return found.finding(
             found.text(inputs, text, name=called),
             advice,
             "operators",
@@ -166,4 +165,4 @@ def calls_rule(
             severity=severity,
         )
 
-    return host_rule(question=MAIN_QUESTION, judge=judge, **known)
+    return host_rule(judge=judge, **known)

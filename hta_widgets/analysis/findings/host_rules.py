@@ -162,9 +162,7 @@ def _loading(inputs: Inputs) -> Finding | None:
         )
     loading = hosts[found.worst].spent["loading"]
     few = few_steps(inputs, found, loading)
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             "{who} is in the data loader {lost}.{few}",
@@ -236,9 +234,7 @@ def _outside(inputs: Inputs) -> Finding | None:
         )
         for nth, (name, time) in enumerate(places[:2])
     ]
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             f"{{who}} is in no operator {{lost}}{where}.{{few}}",
@@ -278,9 +274,7 @@ def _optimizer(inputs: Inputs) -> Finding | None:
     passes = _IN_PASSES.match(host.optimizer) and often >= _PASSES
     if host.fused or not (passes if long else often > _MANY_UPDATES):
         return None
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             "{who} is in the optimizer {lost}, in {often} operators a step.",
@@ -319,7 +313,6 @@ RULES = (
     ),
     host_rule(
         topic="host_outside",
-        question=MAIN_QUESTION,
         title="Time outside of operators",
         label="Outside of operators",
         cause="time outside of operators",
@@ -330,7 +323,6 @@ RULES = (
     ),
     host_rule(
         topic="host_optimizer",
-        question=MAIN_QUESTION,
         title="Updating parameters one by one",
         label="Optimizer",
         cause="parameters updated one by one",

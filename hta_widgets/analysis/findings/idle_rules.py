@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_time import Cause, Where, apart_ns, idle_of, where_of
@@ -58,56 +60,70 @@ _NO_WAIT_FOR_MEMORY = (
 _CUT_BY_GRAPHS = (_LAUNCH, _BETWEEN)
 
 
-def _judge(cause: Cause) -> Callable[[Inputs], Finding | None]:
-    def judge(inputs: Inputs) -> Finding | None:
-        loss = lost_on(inputs.idle, f"{cause.cause}_ns")
-        if loss is None or not severity_of(loss.share_pct):
+def _judge(cause: Cause, inputs: Inputs) -> Finding | None:
+    loss = lost_on(inputs.idle, f"{cause.cause}_ns")
+    if loss is None or not severity_of(loss.share_pct):
+        return None
+    ranks, worst, share = loss.ranks, loss.worst, loss.share_pct
+    late = int(loss.rows["host_busy_ns"].sum())
+    arriving = int(loss.rows["launch_latency_ns"].sum())
+    follows = NOTHING_SAID
+    if arriving < late and severity_of(loss.share_of(late)):
+        if cause is _LAUNCH:  # what is launched late also takes its time to arrive
             return None
-        ranks, worst, share = loss.ranks, loss.worst, loss.share_pct
-        late = int(loss.rows["host_busy_ns"].sum())
-        arriving = int(loss.rows["launch_latency_ns"].sum())
-        follows = NOTHING_SAID
-        if arriving < late and severity_of(loss.share_of(late)):
-            if cause is _LAUNCH:  # what is launched late also takes its time to arrive
-                return None
-            part = loss.share_of(arriving)
-            if cause is _HOST and severity_of(part):
-                follows = say(
-                    ". Launch latency takes another {share}",
-                    share=inputs.of_time(
-                        "idle_by_cause", part, ranks, cause="launch_latency",
-                        apart_ns=apart_ns(inputs, ranks, "launch_latency"),
-                    ),
-                )  # fmt: skip
-        where = where_of(inputs, worst, cause)
-        text = say(
-            "{who} idle {lost} {reason}{where}{follows}.{mostly}",
-            mostly=_mostly(loss, cause.cause),
-            who=idle_device(loss, cause=cause.cause),
-            lost=inputs.time_lost(
-                "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
-                apart_ns=apart_ns(inputs, ranks, cause.cause),
-            ),
-            reason=cause.reason,
-            where=where.text(),
-            follows=follows,
-        )  # fmt: skip
-        return Finding(
-            loss.cost_ns,
-            share,
-            text,
-            cause.advise(inputs, where),
-            "idle_breakdown",
-            Evidence(rank=loss.alone, event_rank=worst, event_id=where.shown_by, span=where.gap),
-            share_of=loss.shares,
-            lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
-            explains=loss.alone,
-            change=_keeps_memory(where) if cause is _SYNC else None,
-            title=f"{cause.title} (mostly {brief(where.region)})" if where.region else "",
-            change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
-        )
+        part = loss.share_of(arriving)
+        if cause is _HOST and severity_of(part):
+            follows = say(
+                ". Launch latency takes another {share}",
+                share=inputs.of_time(
+                    "idle_by_cause", part, ranks, cause="launch_latency",
+                    apart_ns=apart_ns(inputs, ranks, "launch_latency"),
+                ),
+            )  # fmt: skip
+    where = where_of(inputs, worst, cause)
+    text = say(
+        "{who} idle {lost} {reason}{where}{follows}.{mostly}",
+        mostly=_mostly(loss, cause.cause),
+        who=idle_device(loss, cause=cause.cause),
+        lost=inputs.time_lost(
+            "idle_by_cause", share, loss.cost_ns, ranks, cause=cause.cause,
+            apart_ns=apart_ns(inputs, ranks, cause.cause),
+        ),
+        reason=cause.reason,
+        where=where.text(),
+        follows=follows,
+    )  # fmt: skip
+    return Finding(
+        loss.cost_ns,
+        share,
+        text,
+        cause.advise(inputs, where),
+        "idle_breakdown",
+        Evidence(rank=loss.alone, event_rank=worst, event_id=where.shown_by, span=where.gap),
+        share_of=loss.shares,
+        lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
+        explains=loss.alone,
+        change=_keeps_memory(where) if cause is _SYNC else None,
+        title=f"{cause.title} (mostly {brief(where.region)})" if where.region else "",
+        change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
+    )
 
-    return judge
+
+def idle_finding(
+    inputs: Inputs, loss: Loss, time: Mapping[int, Intervals], text: Text, advice: str, row: int, **known: Any
+) -> Finding:
+    """The finding of what ranks lose of some time of their hosts; the event of a row shows it."""
+    event = int(inputs.trace.rank(loss.worst).event_id[row])
+    return loss.finding(
+        text,
+        advice,
+        "idle_breakdown",
+        Evidence(loss.alone, event_rank=loss.worst, event_id=event, span=time[loss.worst].longest),
+        share_of=loss.shares,
+        lost=inputs.when(loss.ranks, time.__getitem__),
+        explains=loss.alone,
+        **known,
+    )
 
 
 def _mostly(loss: Loss, cause: str) -> Text:
@@ -172,7 +188,7 @@ RULES = (
         title="Waiting for the data loader",
         label="Data loader",
         cause="the data loader",
-        judge=_judge(_DATA),
+        judge=partial(_judge, _DATA),
         change=Change("without the data loader's time", _loaders, GETS_AHEAD),
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
@@ -184,7 +200,7 @@ RULES = (
         title="Waiting for the host, blocked in synchronising calls,",
         label="Synchronising calls",
         cause="synchronising calls",
-        judge=_judge(_SYNC),
+        judge=partial(_judge, _SYNC),
         change=Change("without waiting in synchronising calls", lambda _: [edits.syncs()]),
         risk="Values that are read back later are older: logs and stopping rules lag behind.",
         needs="Values that the next step does not depend on.",
@@ -197,7 +213,7 @@ RULES = (
         title=_HOST.title,
         label="Late launches",
         cause="kernels launched too late",
-        judge=_judge(_HOST),
+        judge=partial(_judge, _HOST),
         change=Change(
             "without the time of late launches",
             lambda _: [edits.host(0, exposed=True)],
@@ -214,7 +230,7 @@ RULES = (
         title=_LAUNCH.title,
         label="Launch latency",
         cause="launch latency",
-        judge=_judge(_LAUNCH),
+        judge=partial(_judge, _LAUNCH),
         applies=_launches_on_time,
         change=_GRAPHS,
         risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
@@ -228,7 +244,7 @@ RULES = (
         title="Going from one kernel to the next",
         label="Gaps between kernels",
         cause="gaps between kernels",
-        judge=_judge(_BETWEEN),
+        judge=partial(_judge, _BETWEEN),
         change=_GRAPHS,
         risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
         needs="Shapes and addresses that stay the same from step to step.",
@@ -241,7 +257,7 @@ RULES = (
         title="Launched work that does not start",
         label="Blocked launches",
         cause="launched work that is blocked",
-        judge=_judge(_WAIT),
+        judge=partial(_judge, _WAIT),
         no_change="what the work waits for is not known",
         wrong_if="The work waits for work that the profiler does not record.",
     ),

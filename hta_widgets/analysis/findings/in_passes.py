@@ -26,7 +26,7 @@ def only_forward(inputs: Inputs) -> bool:
     """Whether passes through a model are recorded, operators included, and none of them is backward."""
     if not inputs.has_operators:
         return False
-    kinds = {inputs.of(rank, _kind) for rank in inputs.trace.ranks_of(inputs.scope)}
+    kinds = {inputs.recorded(rank, _kind) for rank in inputs.trace.ranks_of(inputs.scope)}
     return kinds <= {"forward", "serving"}
 
 
@@ -46,18 +46,19 @@ def in_passes(inputs: Inputs) -> pd.Index[int]:
     found = frame.index[:0]
     for _, own in frame.groupby([frame["rank"], group, frame["stream"].fillna(-1)], sort=True):
         events = own["event_id"].to_numpy(np.int64).tobytes()
-        if len(own) >= least and inputs.of(int(own["rank"].iloc[0]), _reduces_in_forward, least, events):
+        if len(own) >= least and inputs.recorded(
+            int(own["rank"].iloc[0]), _reduces_in_forward, least, events
+        ):
             found = found.append(own.index)
     return found
 
 
-def _kind(inputs: Inputs, rank: int) -> str:
-    return inputs.trace.rank(rank).recording.kind
+def _kind(rank_trace: RankTrace) -> str:
+    return rank_trace.recording.kind
 
 
-def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes) -> bool:
+def _reduces_in_forward(rank_trace: RankTrace, least: int, event_ids: bytes) -> bool:
     """Whether so many of these all-reduces are launched in the forward passes, with layers between them."""
-    rank_trace = inputs.trace.rank(rank)
     rows = rank_trace.row_of_event[np.frombuffer(event_ids, np.int64)].astype(np.int64)
     rows = rows[rank_trace.launch[rows] >= 0]
     launch = rank_trace.issuer[rows].astype(np.int64)

@@ -39,6 +39,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.graph_replays import GRAPH_LAUNCH
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
 _DDP = re.compile(r"^DistributedDataParallel\.|^torch\.distributed\.ddp\.reducer")
@@ -163,7 +164,7 @@ class Inputs(JudgedTime):
     @cached_property
     def communicates(self) -> bool:
         """Whether any device communicates: in most recordings none does."""
-        return any(self.of(rank, _communicates) for rank in self.trace.ranks_of(self.scope))
+        return self.anywhere(_communicates)
 
     @cached_property
     def late(self) -> pd.DataFrame:
@@ -230,17 +231,17 @@ class Inputs(JudgedTime):
     @cached_property
     def has_operators(self) -> bool:
         """Whether operators are recorded."""
-        return any(self.of(rank, _holds, EventClass.HOST_OP) for rank in self.trace.ranks_of(self.scope))
+        return self.anywhere(_holds, EventClass.HOST_OP)
 
     @cached_property
     def has_stacks(self) -> bool:
         """Whether Python functions are recorded."""
-        return any(self.of(rank, _holds, EventClass.PYTHON) for rank in self.trace.ranks_of(self.scope))
+        return self.anywhere(_holds, EventClass.PYTHON)
 
     @cached_property
     def has_streams(self) -> bool:
         """Whether a device is recorded to work on more than one stream, or to wait for an event."""
-        return any(self.of(rank, _has_streams) for rank in self.trace.ranks_of(self.scope))
+        return self.anywhere(_has_streams)
 
     @property
     def takes(self) -> str:
@@ -299,7 +300,7 @@ class Inputs(JudgedTime):
 
     def any_name(self, pattern: re.Pattern[str]) -> bool:
         """Whether anything is recorded whose name holds this."""
-        return any(self.of(rank, _has_name, pattern) for rank in self.trace.ranks_of(self.scope))
+        return self.anywhere(_has_name, pattern)
 
     @cached_property
     def _has_peers(self) -> bool:
@@ -312,7 +313,7 @@ class Inputs(JudgedTime):
     def exchanges_within(self) -> bool:
         """Whether the devices of the only process exchange with each other, as DataParallel's do."""
         ranks = self.trace.ranks
-        return len(ranks) == 1 and not self._has_peers and self.of(ranks[0], _communicating_devices) > 1
+        return len(ranks) == 1 and not self._has_peers and self.recorded(ranks[0], _communicating_devices) > 1
 
 
 def _kernel_times(inputs: Inputs, rank: int) -> tuple[list[str], Float64]:
@@ -335,27 +336,24 @@ def _launched(inputs: Inputs, rank: int) -> Launched:
     return launched(inputs.trace.rank(rank), inputs.scope)
 
 
-def _communicates(inputs: Inputs, rank: int) -> bool:
-    rank_trace = inputs.trace.rank(rank)
+def _communicates(rank_trace: RankTrace) -> bool:
     return bool((rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)).any())
 
 
-def _communicating_devices(inputs: Inputs, rank: int) -> int:
-    rank_trace = inputs.trace.rank(rank)
+def _communicating_devices(rank_trace: RankTrace) -> int:
     exchanges = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
     return len(unique(rank_trace.device[exchanges]))
 
 
-def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:
-    return bool((inputs.trace.rank(rank).event_class == event_class).any())
+def _holds(rank_trace: RankTrace, event_class: EventClass) -> bool:
+    return bool((rank_trace.event_class == event_class).any())
 
 
-def _has_name(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> bool:
-    return any(pattern.search(name) for name in inputs.trace.rank(rank).names)
+def _has_name(rank_trace: RankTrace, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.search(name) for name in rank_trace.names)
 
 
-def _has_streams(inputs: Inputs, rank: int) -> bool:
-    rank_trace = inputs.trace.rank(rank)
+def _has_streams(rank_trace: RankTrace) -> bool:
     streams = unique(rank_trace.stream[rank_trace.is_device])
     return len(streams) > 1 or bool((rank_trace.event_class == EventClass.SYNC).any())
 

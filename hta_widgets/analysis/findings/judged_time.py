@@ -21,6 +21,7 @@ from hta_widgets.analysis.idle.start_up import StartUp, job_start_up, start_up_o
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.records.vetoes import Claim as VetoedClaim
 from hta_widgets.trace.scope import Scope
 
@@ -179,11 +180,11 @@ class JudgedTime:
 
     def _work_in(self, rank: int, begin: int, end: int) -> int:
         """How much device work starts between two times."""
-        return self.of(rank, _work_in, begin, end)
+        return self.recorded(rank, _work_in, begin, end)
 
     def _exchange_at(self, rank: int, at: int) -> int:
         """When the communication ends that runs at a time; that time if none runs."""
-        return self.of(rank, _exchange_at, at)
+        return self.recorded(rank, _exchange_at, at)
 
     def _without_apart(self, scope: Scope) -> tuple[int, ...] | None:
         if not (self.shared and self.shared.apart):
@@ -200,7 +201,7 @@ class JudgedTime:
         if self.trace.clock.method == "start":
             self.shared = SharedTime(apart=apart, lengths=lengths) if apart else None
         else:
-            recorded = {rank: self.of(rank, _calls) or span for rank, span in spans.items()}
+            recorded = {rank: self.recorded(rank, _calls) or span for rank, span in spans.items()}
             self.shared = shared_time(spans, recorded, self._work_in, self._exchange_at)
         if self.shared is None:
             return scope
@@ -214,7 +215,7 @@ class JudgedTime:
         ranks = self.trace.ranks_of(scope)
         spans = {rank: span for rank in ranks if (span := self.trace.rank(rank).device_span)}
         if not spans:
-            calls = [span for rank in ranks if (span := self.of(rank, _calls))]
+            calls = [span for rank in ranks if (span := self.recorded(rank, _calls))]
             if not calls:
                 return scope
             window = min(begin for begin, _ in calls), max(end for _, end in calls)
@@ -285,6 +286,14 @@ class JudgedTime:
             raise answer
         return cast(Answer, answer)
 
+    def recorded(self, rank: int, ask: Callable[..., Answer], *args: Any) -> Answer:
+        """`of` what follows from the events of a rank, whatever is judged: `ask(its trace, *args)`."""
+        return self.of(rank, _recorded, ask, *args)
+
+    def anywhere(self, ask: Callable[..., bool], *args: Any) -> bool:
+        """Whether that is so on any rank that is asked about."""
+        return any(self.recorded(rank, ask, *args) for rank in self.trace.ranks_of(self.scope))
+
     @cached_property
     def judged_steps(self) -> dict[int, int]:
         """How many iterations are judged on each rank that has any; empty where none are marked."""
@@ -306,20 +315,21 @@ class JudgedTime:
         return Intervals.union(windows[:, 0], windows[:, 1])
 
 
-def _calls(judged: JudgedTime, rank: int) -> tuple[int, int] | None:
+def _recorded(judged: JudgedTime, rank: int, ask: Callable[..., Answer], *args: Any) -> Answer:
+    return ask(judged.trace.rank(rank), *args)
+
+
+def _calls(rank_trace: RankTrace) -> tuple[int, int] | None:
     """From the first to the last event that is not the profiler's own."""
-    rank_trace = judged.trace.rank(rank)
     rows = rank_trace.event_class != EventClass.OTHER
     return (int(rank_trace.start[rows].min()), int(rank_trace.end[rows].max())) if rows.any() else None
 
 
-def _work_in(judged: JudgedTime, rank: int, begin: int, end: int) -> int:
-    rank_trace = judged.trace.rank(rank)
+def _work_in(rank_trace: RankTrace, begin: int, end: int) -> int:
     start = rank_trace.start[rank_trace.is_device]
     return int(np.count_nonzero((start >= begin) & (start < end)))
 
 
-def _exchange_at(judged: JudgedTime, rank: int, at: int) -> int:
-    rank_trace = judged.trace.rank(rank)
+def _exchange_at(rank_trace: RankTrace, at: int) -> int:
     rows = rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION)
     return int(rank_trace.end[rows & (rank_trace.start <= at)].max(initial=at))

@@ -4,7 +4,7 @@ checkpoints that are written while devices wait."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from hta_widgets.analysis.core.claim import Claim, say
@@ -12,8 +12,8 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.call_time import open_time
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import idle_device
+from hta_widgets.analysis.findings.finding import Finding, severity_of
+from hta_widgets.analysis.findings.idle_rules import idle_device, idle_finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
@@ -29,55 +29,28 @@ _SAVES: Final = (
 )
 
 
-def _judge(pattern: str, doing: str, advice: str) -> Callable[[Inputs], Finding | None]:
-    def judge(inputs: Inputs) -> Finding | None:
-        frame = inputs.temporal
-        if frame.empty:
-            return None
-        time = {rank: inputs.of(rank, _without_work, pattern) for rank in frame["rank"].tolist()}
-        loss = lost_on(frame, {rank: each.length for rank, each in time.items()})
-        if loss is None or not severity_of(loss.share_pct):
-            return None
-        rank_trace = inputs.trace.rank(loss.worst)
-        row = longest_row(rank_trace, _calls(rank_trace, pattern))
-        names = sorted(filter(re.compile(pattern).search, rank_trace.names))
-        return Finding(
-            loss.cost_ns,
-            loss.share_pct,
-            say(
-                f"{{who}} without compute and communication {{lost}} while the host {doing}. "
-                "The longest call takes {longest}.",
-                who=idle_device(loss, "most_without_work_in", names=names),
-                lost=inputs.time_lost(
-                    "without_work_in", loss.share_pct, loss.cost_ns, loss.ranks, names=names
-                ),
-                longest=Claim(
-                    "longest_of_calls",
-                    int(rank_trace.dur[row]),
-                    "ns",
-                    ranks=(loss.worst,),
-                    about={"names": names},
-                ),
-            ),
-            advice,
-            "idle_breakdown",
-            Evidence(
-                loss.alone,
-                event_rank=loss.worst,
-                event_id=int(rank_trace.event_id[row]),
-                span=time[loss.worst].longest,
-            ),
-            share_of=loss.shares,
-            lost=inputs.when(loss.ranks, time.__getitem__),
-            explains=loss.alone,
-            change=Change(
-                "without these calls",
-                lambda _: [edits.without(edits.exactly(name)) for name in names],
-                GETS_AHEAD,
-            ),
-        )
-
-    return judge
+def _judge(pattern: str, doing: str, advice: str, inputs: Inputs) -> Finding | None:
+    frame = inputs.temporal
+    if frame.empty:
+        return None
+    time = {rank: inputs.of(rank, _without_work, pattern) for rank in frame["rank"].tolist()}
+    loss = lost_on(frame, {rank: each.length for rank, each in time.items()})
+    if loss is None or not severity_of(loss.share_pct):
+        return None
+    rank_trace = inputs.trace.rank(loss.worst)
+    row = longest_row(rank_trace, _calls(rank_trace, pattern))
+    names = sorted(filter(re.compile(pattern).search, rank_trace.names))
+    longest, about = int(rank_trace.dur[row]), {"names": names}
+    text = say(
+        f"{{who}} without compute and communication {{lost}} while the host {doing}. "
+        "The longest call takes {longest}.",
+        who=idle_device(loss, "most_without_work_in", names=names),
+        lost=inputs.time_lost("without_work_in", loss.share_pct, loss.cost_ns, loss.ranks, names=names),
+        longest=Claim("longest_of_calls", longest, "ns", ranks=(loss.worst,), about=about),
+    )
+    gone = [edits.without(edits.exactly(name)) for name in names]
+    change = Change("without these calls", lambda _: gone, GETS_AHEAD)
+    return idle_finding(inputs, loss, time, text, advice, row, change=change)
 
 
 def _without_work(inputs: Inputs, rank: int, pattern: str) -> Intervals:
@@ -101,7 +74,8 @@ RULES = (
         title="Waiting for DDP's search for unused parameters",
         label="Unused parameters",
         cause="DDP's search for unused parameters",
-        judge=_judge(
+        judge=partial(
+            _judge,
             _SEARCHES,
             "searches the graph for unused parameters, as find_unused_parameters=True asks DDP to",
             "Set find_unused_parameters=False if every step uses all parameters. "
@@ -117,7 +91,8 @@ RULES = (
         title="Waiting for checkpoints to be saved",
         label="Saving checkpoints",
         cause="saving checkpoints",
-        judge=_judge(
+        judge=partial(
+            _judge,
             _SAVES,
             "saves a file",
             "Save less often, or copy the state to the host and write it in the background: "

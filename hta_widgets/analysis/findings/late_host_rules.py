@@ -4,19 +4,18 @@ return only when their kernel has ended, or any calls, now and then, as where th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.longest import longest_row
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.call_time import open_time
 from hta_widgets.analysis.findings.contention_rule import TURN_NS, interrupted
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import idle_device
+from hta_widgets.analysis.findings.finding import Finding, severity_of
+from hta_widgets.analysis.findings.idle_rules import idle_device, idle_finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, Change, idle_rule, never
@@ -39,76 +38,57 @@ _LEAST_NS: Final = 10_000
 """A kernel that is shorter may end before its launch returns anyway."""
 
 
+_Calls = Callable[[RankTrace], Int64]
 _Found = tuple[Loss, dict[int, Intervals]]
 
 
-def _idle(inputs: Inputs, when: Callable[[Inputs, int], Intervals]) -> _Found | None:
-    """The idle time in which a host is late, of some time of each rank, and what of it is lost."""
+def _idle(
+    inputs: Inputs, calls: _Calls | None = None, is_meant: Callable[[int], bool] = lambda rank: True
+) -> _Found | None:
+    """The idle time in which the hosts of the ranks that are meant are late, and in some calls, if these are
+    given; and what of it is lost."""
     if inputs.idle.empty:
         return None
-    time = {rank: inputs.of(rank, _late, when) for rank in inputs.idle["rank"].tolist()}
+    none = Intervals.union([], [])
+    ranks = inputs.idle["rank"].tolist()
+    time = {rank: inputs.of(rank, _late, calls) if is_meant(rank) else none for rank in ranks}
     loss = lost_on(inputs.idle, {rank: each.length for rank, each in time.items()})
     return (loss, time) if loss is not None and severity_of(loss.share_pct) else None
 
 
-def _late(inputs: Inputs, rank: int, when: Callable[[Inputs, int], Intervals]) -> Intervals:
-    time = when(inputs, rank)
-    return inputs.idle_causes(rank).late_host & time & inputs.judged_time(rank) if len(time) else time
+def _late(inputs: Inputs, rank: int, calls: _Calls | None) -> Intervals:
+    judged = inputs.judged_time(rank)
+    if calls is not None:
+        rank_trace = inputs.trace.rank(rank)
+        judged &= open_time(rank_trace, calls(rank_trace))
+    return inputs.idle_causes(rank).late_host & judged if len(judged) else judged
 
 
-def _finding(
-    inputs: Inputs,
-    found: _Found,
-    part: str,
-    text: str,
-    advice: str,
-    row: int,
-    **parts: Said,
-) -> Finding:
-    """The finding of what `_idle` found; the event of a row shows it."""
-    loss, time = found
-    event = int(inputs.trace.rank(loss.worst).event_id[row])
+def _said(inputs: Inputs, loss: Loss, part: str, text: str, **parts: Said) -> Text:
     lost = inputs.time_lost("late_host", loss.share_pct, loss.cost_ns, loss.ranks, part=part)
-    return Finding(
-        loss.cost_ns,
-        loss.share_pct,
-        say(text, who=idle_device(loss, part=part), lost=lost, **parts),
-        advice,
-        "idle_breakdown",
-        Evidence(loss.alone, event_rank=loss.worst, event_id=event, span=time[loss.worst].longest),
-        share_of=loss.shares,
-        lost=inputs.when(loss.ranks, time.__getitem__),
-        explains=loss.alone,
-    )
+    return say(text, who=idle_device(loss, part=part), lost=lost, **parts)
 
 
 def recompiling(inputs: Inputs) -> Finding | None:
     """Devices that wait while code is compiled, in steps that come after others which compile none."""
-    found = _idle(inputs, _while_compiling)
+    found = _idle(inputs, _compilers)
     if found is None:
         return None
     rank = found[0].worst
     rank_trace = inputs.trace.rank(rank)
     row, windows = longest_row(rank_trace, _compilers(rank_trace)), rank_trace.windows(inputs.scope)
     count, name = int((found[1][rank].within_each(windows) > 0).sum()), rank_trace.names[rank_trace.name[row]]
-    finding = _finding(
+    text = _said(
         inputs,
-        found,
+        found[0],
         "compiling",
         "{who} idle {lost} while the host compiles code, in {count} of {all} steps, longest in {name}.",
-        RECOMPILES,
-        row,
         count=Claim("steps_that_wait", count, "count", ranks=(rank,)),
         all=Claim("steps", len(windows), "count", ranks=(rank,)),
         name=Claim("longest_compiler", name, "name", ranks=(rank,)),
     )
-    without = edits.without(edits.exactly(name))
-    return replace(finding, change=Change("without compiling", lambda _: [without], GETS_AHEAD))
-
-
-def _while_compiling(inputs: Inputs, rank: int) -> Intervals:
-    rank_trace = inputs.trace.rank(rank)
-    return open_time(rank_trace, _compilers(rank_trace))
+    change = Change("without compiling", lambda _: [edits.without(edits.exactly(name))], GETS_AHEAD)
+    return idle_finding(inputs, *found, text, RECOMPILES, row, change=change)
 
 
 def _compilers(rank_trace: RankTrace) -> Int64:
@@ -122,32 +102,28 @@ def blocking_launches(inputs: Inputs) -> Finding | None:
     pct = {rank: inputs.of(rank, _blocking_pct) for rank in ranks}
     if max(pct.values(), default=0.0) < _NEARLY_ALL_PCT:
         return None
-    found = _idle(inputs, _where_all_block)
+    found = _idle(inputs, is_meant=lambda rank: pct[rank] >= _NEARLY_ALL_PCT)
     if found is None:
         return None
     rank = found[0].worst
     rank_trace = inputs.trace.rank(rank)
     launches = rank_trace.launch[_kernels(inputs, rank)].astype(np.int64)
-    finding = _finding(
+    text = _said(
         inputs,
-        found,
+        found[0],
         "blocking",
         "{who} idle {lost} because the host launches too late: {share} of the launches return only when "
         "their kernel has ended.",
-        "Unset CUDA_LAUNCH_BLOCKING (on AMD HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL) outside of debugging.",
-        longest_row(rank_trace, launches),
         share=Claim("launches_that_block", pct[rank], "%", "launches", (rank,)),
     )
-    return replace(finding, saves_at_most="at most: the host may not be ahead of the device then, either")
-
-
-def _where_all_block(inputs: Inputs, rank: int) -> Intervals:
-    blocks = inputs.of(rank, _blocking_pct) >= _NEARLY_ALL_PCT
-    return _always(inputs, rank) if blocks else Intervals.union([], [])
-
-
-def _always(inputs: Inputs, rank: int) -> Intervals:
-    return Intervals.union([-(1 << 62)], [1 << 62])
+    return idle_finding(
+        inputs,
+        *found,
+        text,
+        "Unset CUDA_LAUNCH_BLOCKING (on AMD HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL) outside of debugging.",
+        longest_row(rank_trace, launches),
+        saves_at_most="at most: the host may not be ahead of the device then, either",
+    )
 
 
 def _kernels(inputs: Inputs, rank: int) -> Int64:
@@ -167,29 +143,34 @@ def _blocking_pct(inputs: Inputs, rank: int) -> float:
 
 def without_core(inputs: Inputs) -> Finding | None:
     """Devices that wait since calls of all kinds take far longer than usual, now one, now another."""
-    late = _idle(inputs, _always)
-    if late is None or not _is_most(late, _idle(inputs, _in_long_calls)):  # which is quick to see
+    late = _idle(inputs)
+    if late is None or not _is_most(late, _idle(inputs, _long_calls)):  # which is quick to see
         return None
-    found = _idle(inputs, _while_interrupted)
+    found = _idle(inputs, _interrupted)
     if found is None or not _is_most(late, found):
         return None
     loss = found[0]
     rank_trace = inputs.trace.rank(loss.worst)
     row = longest_row(rank_trace, _interrupted(rank_trace))
     name = rank_trace.names[rank_trace.name[row]]
-    finding = _finding(
+    text = _said(
         inputs,
-        found,
+        loss,
         "interrupted",
         "{who} idle {lost} while calls of the host take ten times as long as usual, the longest {name}. "
         "Calls of all kinds do so, now one, now another, as where threads wait for cores.",
+        name=Claim("longest_interrupted", name, "name", ranks=(loss.worst,)),
+    )
+    return idle_finding(
+        inputs,
+        *found,
+        text,
         "Give each rank cores of its own (numactl, taskset), and run fewer threads (OMP_NUM_THREADS), "
         "DataLoader workers and other programs beside it. A container may have fewer cores than PyTorch "
         "counts.",
         row,
-        name=Claim("longest_interrupted", name, "name", ranks=(loss.worst,)),
+        change=Change("without these pauses", lambda _: [edits.host(0, exposed=True)]),
     )
-    return replace(finding, change=Change("without these pauses", lambda _: [edits.host(0, exposed=True)]))
 
 
 def _is_most(late: _Found, found: _Found | None) -> bool:
@@ -202,14 +183,8 @@ def _is_most(late: _Found, found: _Found | None) -> bool:
     )
 
 
-def _in_long_calls(inputs: Inputs, rank: int) -> Intervals:
-    rank_trace = inputs.trace.rank(rank)
-    return open_time(rank_trace, (rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.dur >= TURN_NS))
-
-
-def _while_interrupted(inputs: Inputs, rank: int) -> Intervals:
-    rank_trace = inputs.trace.rank(rank)
-    return open_time(rank_trace, _interrupted(rank_trace))
+def _long_calls(rank_trace: RankTrace) -> Int64:
+    return np.flatnonzero((rank_trace.event_class == EventClass.HOST_OP) & (rank_trace.dur >= TURN_NS))
 
 
 @memoize_per_rank()

@@ -19,10 +19,10 @@ from hta_widgets.analysis.findings.shorter import (
     longest_kernel,
     longest_run,
     matters,
-    peaks_of,
     shapes_missing,
     shorter,
 )
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.kernels.residency import LIMITERS, residency
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
@@ -255,7 +255,7 @@ def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], 
     if not matters(inputs, rank, rows):
         return False
     shapes = rank_trace.has_argument("input_dims")
-    if shapes and inputs.of(rank, peaks_of):  # what has no roof then has no formula
+    if shapes and inputs.recorded(rank, peaks_of_rank):  # what has no roof then has no formula
         return True
     if not matters(inputs, rank, rows[np.isnan(least_ns(rank_trace, rows))]):
         return True

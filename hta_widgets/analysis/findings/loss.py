@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.finding import ALONE
+from hta_widgets.analysis.findings.finding import ALONE, Evidence, Finding
 from hta_widgets.arrays import Int64
 
 if TYPE_CHECKING:
+    from hta_widgets.analysis.core.claim import Said
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.inputs import Inputs
 
@@ -30,8 +31,7 @@ class Loss:
 
     @property
     def ranks(self) -> list[int]:
-        ranks: list[int] = self.rows["rank"].tolist()
-        return ranks
+        return self.rows["rank"].tolist()
 
     @property
     def worst(self) -> int:
@@ -49,8 +49,7 @@ class Loss:
         large = 2 * self.ns >= self.ns.max()
         if not 1 < int(large.sum()) < len(large) or self.ns[large].sum() < _NEARLY_ALL * self.ns.sum():
             return []
-        ranks: list[int] = self.rows["rank"][large].tolist()
-        return ranks
+        return self.rows["rank"][large].tolist()
 
     @property
     def cost_ns(self) -> int:
@@ -78,6 +77,10 @@ class Loss:
         shares = 100.0 * self.ns.astype(np.float64) / self.rows["window_ns"].to_numpy(np.float64)
         return dict(zip(self.ranks, shares.tolist(), strict=True))
 
+    def finding(self, text: Said, suggestion: str, kind: str, evidence: Evidence, **known: Any) -> Finding:
+        """That this is lost, and what to try."""
+        return Finding(self.cost_ns, self.share_pct, text, suggestion, kind, evidence, **known)
+
 
 def lost_on(frame: pd.DataFrame, lost: str | Mapping[int, int]) -> Loss | None:
     """What ranks lose; None where that is nothing.
@@ -100,7 +103,18 @@ def lost_on(frame: pd.DataFrame, lost: str | Mapping[int, int]) -> Loss | None:
     return Loss(frame, ns, len(frame))
 
 
-def lost_on_ranks(inputs: Inputs, lost: Mapping[int, Intervals]) -> tuple[float, int]:
-    """How much of the judged time of these ranks that is, in %, and ns on each."""
-    whole = sum(time.length for time in lost.values())
-    return 100.0 * whole / sum(inputs.judged_ns[rank] for rank in lost), whole // len(lost)
+class LossOfRanks(NamedTuple):
+    """What ranks lose together."""
+
+    ranks: list[int]
+    share_pct: float  # of their judged time
+    cost_ns: int  # on each
+    worst: int  # the first of those that lose most
+
+
+def lost_on_ranks(inputs: Inputs, lost: Mapping[int, Intervals]) -> LossOfRanks:
+    """What these ranks lose."""
+    ranks, whole = sorted(lost), sum(time.length for time in lost.values())
+    share = 100.0 * whole / sum(inputs.judged_ns[rank] for rank in ranks)
+    worst = max(ranks, key=lambda rank: (lost[rank].length, -rank))
+    return LossOfRanks(ranks, share, whole // len(ranks), worst)

@@ -38,7 +38,7 @@ class _Modes(NamedTuple):
 def without_eval(inputs: Inputs) -> Finding | None:
     """Batch norm or dropout in training mode, where nothing shows a backward pass."""
     for rank in inputs.trace.ranks_of(inputs.scope):
-        modes = inputs.of(rank, _modes)
+        modes = inputs.recorded(rank, _modes)
         if modes.backward is not False or not modes.training:
             continue
         name = max(sorted(modes.training), key=lambda each: modes.training[each])
@@ -63,7 +63,7 @@ def without_eval(inputs: Inputs) -> Finding | None:
 def without_train(inputs: Inputs) -> Finding | None:
     """Batch norm in evaluation mode in every call, though a backward pass runs."""
     for rank in inputs.trace.ranks_of(inputs.scope):
-        modes, name = inputs.of(rank, _modes), "aten::batch_norm"
+        modes, name = inputs.recorded(rank, _modes), "aten::batch_norm"
         if modes.backward and modes.evaluation.get(name) and not modes.training.get(name):
             text = say(
                 "{what} uses the model's statistics in all {calls} calls, though a backward pass runs.",
@@ -86,12 +86,8 @@ def _finding(name: str, rank: int, text: Said, advice: str) -> Finding:
     return Finding(0, 0.0, text, advice, "operators", Evidence(name=name, event_rank=rank), severity="note")
 
 
-def _modes(inputs: Inputs, rank: int) -> _Modes:
-    return _recorded(inputs.trace.rank(rank))
-
-
 @memoize_per_rank()
-def _recorded(rank_trace: RankTrace) -> _Modes:
+def _modes(rank_trace: RankTrace) -> _Modes:
     kind = rank_trace.recording.kind
     backward = {"training": True, "forward": False, "serving": False}.get(kind)
     training: dict[str, int] = {}

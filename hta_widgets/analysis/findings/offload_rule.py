@@ -41,8 +41,7 @@ def optimizer_on_host(inputs: Inputs) -> Finding | None:
     lost = {rank: inputs.of(rank, waits_for_update) for rank in ranks}
     if not any(map(len, lost.values())):
         return None
-    share, cost = lost_on_ranks(inputs, lost)
-    worst = max(ranks, key=lambda rank: (lost[rank].length, -rank))
+    _, share, cost, worst = lost_on_ranks(inputs, lost)
     rank_trace = inputs.trace.rank(worst)
     rows = updates_on_host(rank_trace)
     names = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})

@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
 
 # The scheduler's part of a denoising step in diffusers, and in what is written after it.
 _SCHEDULES: Final = re.compile(r"(?:^|/)scheduling_\w+\.py\(\d+\): step$")
@@ -25,7 +26,7 @@ _ALIKE: Final = 0.95
 
 def passes_in_turn(inputs: Inputs) -> Finding | None:
     """The same module, as often in each denoising step, with about as many kernels each time."""
-    found = {rank: each for rank in inputs.judged_ns if (each := inputs.of(rank, _passes))}
+    found = {rank: each for rank in inputs.judged_ns if (each := inputs.recorded(rank, _passes))}
     if not found:
         return None
     rank, most = next(iter(found.items()))
@@ -50,9 +51,8 @@ class _Passes(NamedTuple):
     passes: int
 
 
-def _passes(inputs: Inputs, rank: int) -> _Passes | None:
+def _passes(rank_trace: RankTrace) -> _Passes | None:
     """Of the outermost module that takes the host longest in the steps that are between two schedules."""
-    rank_trace = inputs.trace.rank(rank)
     python = rank_trace.event_class == EventClass.PYTHON
     steps = np.sort(rank_trace.start[np.flatnonzero(python & named(rank_trace, _SCHEDULES.search))])
     if len(steps) <= _LEAST_STEPS:

@@ -75,7 +75,7 @@ def fp32_units(inputs: Inputs) -> Finding | None:
             )
         return None
     ranks = inputs.temporal["rank"].tolist()
-    cores = {inputs.of(rank, _tensor_cores) for rank in ranks}
+    cores = {inputs.recorded(rank, _tensor_cores) for rank in ranks}
     if len(cores) > 1 or None in cores:
         known_peaks(
             inputs, ranks, "kernels multiply in full fp32; whether the device has faster units is unknown"
@@ -110,12 +110,11 @@ def _convolves(inputs: Inputs) -> bool:
     return bool(2 * total[of_convolutions].sum() > total[list(full)].sum())
 
 
-def _tensor_cores(inputs: Inputs, rank: int) -> str | None:
+def _tensor_cores(rank_trace: RankTrace) -> str | None:
     """What the device of a rank multiplies faster than fp32: "tf32" and 16 bits, "bf16", "fp16"; "": nothing.
 
     None where neither its peaks nor its compute capability is known.
     """
-    rank_trace = inputs.trace.rank(rank)
     peaks, capability = peaks_of_rank(rank_trace), compute_capability(rank_trace)
     if peaks is not None:
         fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
@@ -313,7 +312,7 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
     whole = float(total[products].sum())
     taken = {}
     for rank in inputs.temporal["rank"].tolist():
-        slow = inputs.of(rank, _names_of, units)
+        slow = inputs.recorded(rank, _names, units)
         taken[rank] = 0.0
         if slow and rank in by_rank:
             taken[rank] = float(by_rank.loc[by_rank.index.isin(slow), rank].sum())
@@ -322,10 +321,6 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
     unknown = 100.0 * float(total[open_].sum()) / whole if whole else 0.0
     lost = {rank: ns * (1 - inputs.of(rank, _left, units)) if ns else 0.0 for rank, ns in taken.items()}
     return share, pd.Series(lost, dtype="float64"), unknown
-
-
-def _names_of(inputs: Inputs, rank: int, units: _Units) -> frozenset[str]:
-    return _names(inputs.trace.rank(rank), units)
 
 
 RULES = (

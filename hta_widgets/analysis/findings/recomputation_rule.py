@@ -64,13 +64,11 @@ def _abstain(inputs: Inputs, rank: int) -> None:
 
 def _can_tell(inputs: Inputs) -> bool:
     """Whether finding nothing says something: numbers connect operators with the nodes that they make."""
-    return inputs.has_operators and any(
-        inputs.of(rank, _numbered) for rank in inputs.trace.ranks_of(inputs.scope)
-    )
+    return inputs.has_operators and inputs.anywhere(_numbered)
 
 
-def _numbered(inputs: Inputs, rank: int) -> bool:
-    _, number = inputs.trace.rank(rank).table.sparse("sequence_number")
+def _numbered(rank_trace: RankTrace) -> bool:
+    _, number = rank_trace.table.sparse("sequence_number")
     return bool((number >= 0).any())
 
 

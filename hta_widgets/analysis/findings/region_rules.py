@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -145,79 +146,74 @@ _ITEMS = _Region(
 )
 
 
-def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
-    def judge(inputs: Inputs) -> Finding | None:
-        frame = inputs.idle
-        if frame.empty or not inputs.judged:  # often is a number of times in each step
-            return None
-        calls = {rank: inputs.of(rank, _made, region) for rank in frame["rank"].tolist()}
-        by_host = lost_on(frame, {rank: made.taken_ns for rank, made in calls.items()})
-        if by_host is None:
-            return None
-        ranks, worst = by_host.ranks, by_host.worst
-        by_device = replace(by_host, ns=np.array([calls[rank].device_ns for rank in ranks], np.int64))
-        idle = by_host.share_of(sum(inputs.of(rank, _idle_inside, region) for rank in ranks))
-        taken = [
-            ("the host", "time_in_calls", by_host),
-            ("the device", "launched_in_calls", by_device),
-        ]
-        taken.sort(key=lambda each: -each[2].share_pct)
-        (who, measure, loss), (other, beside, of_other) = taken
-        cost, share, device = loss.cost_ns, loss.share_pct, by_device.share_pct
-        lost = {rank: inputs.of(rank, _lost, region) for rank in ranks}
-        of_lost = replace(by_host, ns=np.array([lost[rank].length for rank in ranks], np.int64))
-        rank_trace, rows = inputs.trace.rank(worst), calls[worst].rows
-        names = _names(rank_trace, rows)
-        every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
-        text = say(
-            "In the median step {what} {times} ({names}). That takes {who} {lost}.{beside} For {idle} the "
-            "device is idle meanwhile.{at_most}",
-            what=region.what,
-            times=Claim(
-                "per_step",
-                calls[worst].often,
-                "count",
-                ranks=(worst,),
-                about={"what": region.each, "calls": every},
-                shown=f"{calls[worst].often:,} {_COUNTED[region.each]}",
-            ),
-            names=Claim("longest_calls", tuple(names), "name", ranks=(worst,), about={"calls": every}),
-            who=who,
-            lost=inputs.time_lost(measure, share, cost, ranks, calls=every),
-            beside=say(
-                " It takes {other} {share}.",
-                other=other,
-                share=inputs.of_time(beside, of_other.share_pct, ranks, calls=every),
-            )
-            if of_other.ns.any()
-            else "",
-            idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
-            at_most=say(
-                " It costs at most {share}: all idle time, and the work that is launched so.",
-                share=inputs.of_time("lost_in_calls", of_lost.share_pct, ranks, calls=every),
-            )
-            if not region.waits and of_lost.cost_ns < cost
-            else "",
+def _judge(region: _Region, inputs: Inputs) -> Finding | None:
+    frame = inputs.idle
+    if frame.empty or not inputs.judged:  # often is a number of times in each step
+        return None
+    calls = {rank: inputs.of(rank, _made, region) for rank in frame["rank"].tolist()}
+    by_host = lost_on(frame, {rank: made.taken_ns for rank, made in calls.items()})
+    if by_host is None:
+        return None
+    ranks, worst = by_host.ranks, by_host.worst
+    by_device = replace(by_host, ns=np.array([calls[rank].device_ns for rank in ranks], np.int64))
+    idle = by_host.share_of(sum(inputs.of(rank, _idle_inside, region) for rank in ranks))
+    taken = [
+        ("the host", "time_in_calls", by_host),
+        ("the device", "launched_in_calls", by_device),
+    ]
+    taken.sort(key=lambda each: -each[2].share_pct)
+    (who, measure, loss), (other, beside, of_other) = taken
+    cost, share, device = loss.cost_ns, loss.share_pct, by_device.share_pct
+    lost = {rank: inputs.of(rank, _lost, region) for rank in ranks}
+    of_lost = replace(by_host, ns=np.array([lost[rank].length for rank in ranks], np.int64))
+    rank_trace, rows = inputs.trace.rank(worst), calls[worst].rows
+    names = _names(rank_trace, rows)
+    every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
+    text = say(
+        "In the median step {what} {times} ({names}). That takes {who} {lost}.{beside} For {idle} the "
+        "device is idle meanwhile.{at_most}",
+        what=region.what,
+        times=Claim(
+            "per_step",
+            calls[worst].often,
+            "count",
+            ranks=(worst,),
+            about={"what": region.each, "calls": every},
+            shown=f"{calls[worst].often:,} {_COUNTED[region.each]}",
+        ),
+        names=Claim("longest_calls", tuple(names), "name", ranks=(worst,), about={"calls": every}),
+        who=who,
+        lost=inputs.time_lost(measure, share, cost, ranks, calls=every),
+        beside=say(
+            " It takes {other} {share}.",
+            other=other,
+            share=inputs.of_time(beside, of_other.share_pct, ranks, calls=every),
         )
-        longest = longest_row(rank_trace, rows)
-        severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
-        return Finding(
-            of_lost.cost_ns,
-            of_lost.share_pct,
-            text,
-            inputs.accelerator.fill(region.suggest(rank_trace, rows)),
-            "idle_breakdown",
-            evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
-            change=Change(region.label, lambda found: _edits(found, region)),
-            share_of=of_lost.shares,
-            lost=inputs.when(
-                ranks, lambda rank: inputs.of(rank, _drained, region) if region.waits else lost[rank]
-            ),
-            only_if_saved=not severity_of(max(idle, device)),
-            severity=severity,
+        if of_other.ns.any()
+        else "",
+        idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
+        at_most=say(
+            " It costs at most {share}: all idle time, and the work that is launched so.",
+            share=inputs.of_time("lost_in_calls", of_lost.share_pct, ranks, calls=every),
         )
-
-    return judge
+        if not region.waits and of_lost.cost_ns < cost
+        else "",
+    )
+    longest = longest_row(rank_trace, rows)
+    severity = severity_of(max(idle, device)) or ("note" if severity_of(share) else None)
+    return of_lost.finding(
+        text,
+        inputs.accelerator.fill(region.suggest(rank_trace, rows)),
+        "idle_breakdown",
+        evidence_of_event(rank_trace, longest, by_host.alone is not None, names[0]),
+        change=Change(region.label, lambda found: _edits(found, region)),
+        share_of=of_lost.shares,
+        lost=inputs.when(
+            ranks, lambda rank: inputs.of(rank, _drained, region) if region.waits else lost[rank]
+        ),
+        only_if_saved=not severity_of(max(idle, device)),
+        severity=severity,
+    )
 
 
 def _names(rank_trace: RankTrace, rows: Int64) -> list[str]:
@@ -350,7 +346,7 @@ RULES = (
         title="Launching the optimizer's work piece by piece",
         label="Optimizer",
         cause="an optimizer that is not fused",
-        judge=_judge(_OPTIMIZER),
+        judge=partial(_judge, _OPTIMIZER),
         applies=_has_steps,
         risk="Sums are rounded in another order.",
         needs="An optimizer with fused=True or foreach=True.",
@@ -361,7 +357,7 @@ RULES = (
         title="Zeroing gradients",
         label="zero_grad",
         cause="zeroing gradients",
-        judge=_judge(_ZERO_GRAD),
+        judge=partial(_judge, _ZERO_GRAD),
         applies=_has_steps,
         risk="Code that reads .grad finds None.",
         needs="zero_grad(set_to_none=True).",
@@ -372,7 +368,7 @@ RULES = (
         title="Reading single values back",
         label="Values read back",
         cause="single values read back",
-        judge=_judge(_ITEMS),
+        judge=partial(_judge, _ITEMS),
         applies=_has_steps,
         risk="What is read later is decided later: a stop or a skipped update comes a step late.",
         needs="Access to the code that reads them.",
@@ -385,7 +381,7 @@ RULES = (
         label="DDP bucket copies",
         cause="copies of DDP's buckets",
         lost_as="memory",
-        judge=_judge(_BUCKETS),
+        judge=partial(_judge, _BUCKETS),
         applies=_has_steps,
         risk="Gradients share the memory of the buckets: they must not be detached or replaced.",
         needs="DistributedDataParallel(gradient_as_bucket_view=True).",
@@ -396,7 +392,7 @@ RULES = (
         title="Allocating memory with the driver",
         label="Allocating memory",
         cause="memory allocated with the driver",
-        judge=_judge(_ALLOCATOR),
+        judge=partial(_judge, _ALLOCATOR),
         applies=_has_steps,
         risk="Memory stays reserved.",
         needs="Memory for the peak, or sizes that repeat.",

@@ -246,7 +246,7 @@ def _confidence(inputs: Inputs, judged: Judged) -> Literal["high", "medium", "lo
     if saving.method != "replay":
         return confidence_of(judged.finding, saving)
     ranks = inputs.trace.ranks_of(inputs.scope) if saving.rank is None else [saving.rank]
-    known = [quality for rank in ranks if (quality := inputs.of(rank, _quality))]
+    known = [quality for rank in ranks if (quality := inputs.recorded(rank, quality_of))]
     error_pct = max((abs(quality.model_error_pct) for quality in known), default=0.0)
     return confidence_of(judged.finding, saving, error_pct)
 
@@ -277,10 +277,6 @@ def confidence_of(
     if unsure_ns <= _HIGH * of_ns:
         return "high"
     return "medium" if unsure_ns <= _MEDIUM * of_ns else "low"
-
-
-def _quality(inputs: Inputs, rank: int) -> Quality | None:
-    return quality_of(inputs.trace.rank(rank))
 
 
 def _worth_reporting(judged: Judged) -> bool:

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.analysis.findings.inputs import Inputs
 
 EXCHANGE_LESS: Final = (
     "Overlap collectives with compute, use a fused or one-shot all-reduce, or divide the model among fewer "
@@ -81,12 +82,12 @@ _OPTIONS: Final = {
 
 def engine_of(inputs: Inputs) -> str:
     """The engine whose names are recorded, "" for none of those that are known."""
-    there = {name for rank in inputs.trace.ranks_of(inputs.scope) for name in inputs.of(rank, _engines)}
+    there = {name for rank in inputs.trace.ranks_of(inputs.scope) for name in inputs.recorded(rank, _engines)}
     return next((name for name in _ENGINES if name in there), "")
 
 
-def _engines(inputs: Inputs, rank: int) -> list[str]:
-    names = inputs.trace.rank(rank).names
+def _engines(rank_trace: RankTrace) -> list[str]:
+    names = rank_trace.names
     return [engine for engine, pattern in _ENGINES.items() if any(map(pattern.search, names))]
 
 

@@ -38,11 +38,9 @@ def drafting(inputs: Inputs) -> Finding | None:
     if not found:
         return None
     lost = {rank: each.drafts & inputs.judged_time(rank) for rank, each in found.items()}
-    ranks = sorted(found)
-    share, cost = lost_on_ranks(inputs, lost)
+    ranks, share, cost, most = lost_on_ranks(inputs, lost)
     if not severity_of(share):
         return None
-    most = max(ranks, key=lambda rank: (lost[rank].length, -rank))
     turns, drafts = found[most].turns.length, (found[most].drafts & found[most].turns).length
     return Finding(
         cost,

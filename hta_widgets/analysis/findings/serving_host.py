@@ -30,6 +30,7 @@ from hta_widgets.analysis.serving.bubbles import (
 from hta_widgets.analysis.serving.steps import in_scope
 from hta_widgets.analysis.serving.table import forward_passes, launched_by_step, steps_of
 from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST: Final = 0.5
 _FEW, _SHOWN = 3, 2  # calls that scheduling ahead would hide, and those that a sentence names
@@ -90,9 +91,8 @@ def bubble_between_steps(inputs: Inputs) -> Finding | None:
     lost = {rank: time for rank, time in idle.items() if time.length}
     if not lost:
         return None
-    ranks = sorted(idle)
+    ranks, share, cost, _ = lost_on_ranks(inputs, idle)
     judged = {rank: inputs.judged_ns[rank] for rank in ranks}
-    share, cost = lost_on_ranks(inputs, idle)
     worst = max(lost, key=lambda rank: (lost[rank].length / judged[rank], -rank))
     places = inputs.of(worst, places_of)
     names = [place.name for place in places[:_FEW]]
@@ -130,11 +130,9 @@ def eager_steps(inputs: Inputs) -> Finding | None:
     found = {rank: each for rank, each in of_ranks(inputs, _eager).items() if each}
     if not found:
         return None
-    ranks = sorted(found)
-    share, cost = lost_on_ranks(inputs, {rank: each.idle for rank, each in found.items()})
+    ranks, share, cost, worst = lost_on_ranks(inputs, {rank: each.idle for rank, each in found.items()})
     if not severity_of(share):
         return None
-    worst = max(ranks, key=lambda rank: (found[rank].idle.length, -rank))
     eager = found[worst]
     text = say(
         "Steps that decode launch their kernels one by one, and the device waits for them {lost}. There are "
@@ -172,11 +170,9 @@ def absent_requests(inputs: Inputs) -> Finding | None:
     found = {rank: time for rank, time in of_ranks(inputs, absent).items() if time.length}
     if not found:
         return None
-    ranks = sorted(found)
-    share, cost = lost_on_ranks(inputs, found)
+    ranks, share, cost, longest = lost_on_ranks(inputs, found)
     if not severity_of(share):
         return None
-    longest = max(ranks, key=lambda rank: (found[rank].length, -rank))
     return Finding(
         cost,
         share,
@@ -260,15 +256,14 @@ def places_of(inputs: Inputs, rank: int) -> list[Place]:
     """The calls that the host is in while the device waits, but for those in which forward passes are."""
     rank_trace = inputs.trace.rank(rank)
     windows = rank_trace.windows(inputs.scope)
-    around = inputs.of(rank, _around_forward)
+    around = inputs.recorded(rank, _around_forward)
     idle, waits = inputs.idle_causes(rank), inputs.of(rank, waiting)
     places = host_places(rank_trace, idle, waits, windows, around.__contains__)
     return [place for place in places if not (place.everywhere and LIBRARY.search(place.name))]
 
 
-def _around_forward(inputs: Inputs, rank: int) -> set[str]:
+def _around_forward(rank_trace: RankTrace) -> set[str]:
     """The names of calls in which forward passes are launched: the loop, and the steps themselves."""
-    rank_trace = inputs.trace.rank(rank)
     passes = forward_passes(rank_trace)
     around = np.searchsorted(passes, rank_trace.start) < np.searchsorted(passes, rank_trace.end)
     codes = np.unique(rank_trace.name[around & ~rank_trace.is_device])

@@ -35,11 +35,9 @@ def one_batch_in_flight(inputs: Inputs) -> Finding | None:
         return None
     anywhere = reduce(Intervals.__or__, stages)
     lost = {rank: (anywhere - own) & inputs.judged_time(rank) for rank, own in computes.items()}
-    ranks = sorted(lost)
-    share, cost = lost_on_ranks(inputs, lost)
+    ranks, share, cost, most = lost_on_ranks(inputs, lost)
     if not severity_of(share):
         return None
-    most = max(ranks, key=lambda rank: (lost[rank].length, -rank))
     return Finding(
         cost,
         share,

@@ -69,10 +69,10 @@ def serving_rate(inputs: Inputs) -> Finding | None:
         device = inputs.accelerator.word
         first += say("; the {device} works {works} of it", device=device, works=works)
     idle = of_ranks(inputs, waiting)
-    share, cost = lost_on_ranks(inputs, idle)
+    ranks, share, cost, _ = lost_on_ranks(inputs, idle)
     if row.follows and severity_of(share):
         # as in the finding about it, of all steps: one loss has one figure
-        bubble, where = inputs.per_step("between_steps", cost, sorted(idle)), where_of(inputs, sorted(idle))
+        bubble, where = inputs.per_step("between_steps", cost, ranks), where_of(inputs, ranks)
         first += say("; {bubble} {where}{place}", bubble=bubble, where=where, place=named(inputs, rank))
     text = first
     if row.tokens_per_s is not None:
@@ -138,24 +138,22 @@ def kv_transfer(inputs: Inputs) -> Finding | None:
     found = {rank: each for rank, each in of_ranks(inputs, _moved).items() if each[0].length}
     if not found:
         return None
-    ranks = sorted(found)
-    judged = sum(inputs.judged_ns[rank] for rank in ranks)
-    whole, alone = (sum(found[rank][part].length for rank in ranks) for part in (0, 1))
-    share = 100.0 * whole / judged
-    longest = max(ranks, key=lambda rank: (found[rank][0].length, -rank))
+    whole, alone = (
+        lost_on_ranks(inputs, {rank: each[part] for rank, each in found.items()}) for part in (0, 1)
+    )
     return Finding(
-        alone // len(ranks),
-        100.0 * alone / judged,
+        alone.cost_ns,
+        alone.share_pct,
         say(
             "Keys and values move to or from other memories {lost}, {alone} while the device does nothing "
             "else. If that is another server, it has a recording of its own.",
-            lost=inputs.time_lost("kv_moved", share, whole // len(ranks), ranks),
-            alone=inputs.of_time("kv_moved_alone", 100.0 * alone / judged, ranks),
+            lost=inputs.time_lost("kv_moved", whole.share_pct, whole.cost_ns, whole.ranks),
+            alone=inputs.of_time("kv_moved_alone", alone.share_pct, alone.ranks),
         ),
         "Transfer layer by layer, while later layers still compute.",
         "serving_steps",
-        Evidence(event_rank=longest, span=found[longest][0].longest),
-        severity="note" if severity_of(share) else None,
+        Evidence(event_rank=whole.worst, span=found[whole.worst][0].longest),
+        severity="note" if severity_of(whole.share_pct) else None,
     )
 
 

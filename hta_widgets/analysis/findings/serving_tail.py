@@ -32,11 +32,9 @@ def few_requests(inputs: Inputs) -> Finding | None:
     found = {rank: tail for rank, tail in of_ranks(inputs, _tail).items() if tail}
     if not found:
         return None
-    ranks = sorted(found)
-    share, cost = lost_on_ranks(inputs, {rank: tail.time for rank, tail in found.items()})
+    ranks, share, cost, most = lost_on_ranks(inputs, {rank: tail.time for rank, tail in found.items()})
     if not severity_of(share):
         return None
-    most = max(ranks, key=lambda rank: (found[rank].time.length, -rank))
     tail, rank = found[most], (most,)
     return Finding(
         cost,

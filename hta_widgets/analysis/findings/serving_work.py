@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -108,7 +109,7 @@ def padding(inputs: Inputs) -> Finding | None:
     asked = of_ranks(inputs, _padded)
     found = {rank: each for rank, each in asked.items() if each is not None}
     if not found:
-        if not any(inputs.of(rank, _replays) for rank in asked):
+        if not any(inputs.recorded(rank, _replays) for rank in asked):
             return None
         raise MissingDataError(
             "sizes of the replayed graphs",
@@ -177,27 +178,7 @@ def _advice(shown: pd.Series[float], most: str, phase: str) -> str:
     return _ADVICE.get(most, usual.get(phase, _READ_LESS))
 
 
-def adapters(inputs: Inputs) -> Finding | None:
-    """Kernels of LoRA beside the products of the model."""
-    return _added(
-        inputs,
-        "LoRA",
-        "Adapters (LoRA) take {lost}, beside the products of the model.",
-        "merged into the weights, an adapter takes no time of its own",
-    )
-
-
-def sampling_work(inputs: Inputs) -> Finding | None:
-    """Kernels that choose the next tokens."""
-    return _added(
-        inputs,
-        "sampling",
-        "Choosing the next tokens takes {lost} on the device.",
-        "a fused sampler, or greedy sampling, takes hardly any time",
-    )
-
-
-def _added(inputs: Inputs, part: str, text: str, why: str) -> Finding | None:
+def _added(part: str, text: str, why: str, inputs: Inputs) -> Finding | None:
     """A part beside the model's own that takes much of the judged time."""
     found = {rank: parts.get(part, 0) for rank, parts in of_ranks(inputs, _part_times).items()}
     whole, judged = sum(found.values()), sum(inputs.judged_ns[rank] for rank in found)
@@ -332,8 +313,8 @@ def _padded(inputs: Inputs, rank: int) -> _Padded | None:
     return _Padded(int(lost.sum()), int(worst["computed"]), int(worst["requests"]), span)
 
 
-def _replays(inputs: Inputs, rank: int) -> bool:
-    return bool(roles_of(inputs.trace.rank(rank)).replayed.any())
+def _replays(rank_trace: RankTrace) -> bool:
+    return bool(roles_of(rank_trace).replayed.any())
 
 
 def _parts(rank_trace: RankTrace, known: Roles) -> npt.NDArray[np.object_]:
@@ -368,7 +349,12 @@ RULES = (
         title="Running LoRA adapters",
         label="Adapters",
         cause="LoRA adapters",
-        judge=adapters,
+        judge=partial(
+            _added,
+            "LoRA",
+            "Adapters (LoRA) take {lost}, beside the products of the model.",
+            "merged into the weights, an adapter takes no time of its own",
+        ),
         applies=never,
         wrong_if="Requests use several adapters, so that none can be merged.",
     ),
@@ -378,7 +364,12 @@ RULES = (
         title="Choosing tokens",
         label="Sampling",
         cause="choosing tokens",
-        judge=sampling_work,
+        judge=partial(
+            _added,
+            "sampling",
+            "Choosing the next tokens takes {lost} on the device.",
+            "a fused sampler, or greedy sampling, takes hardly any time",
+        ),
         applies=never,
         wrong_if="Requests need these filters and penalties.",
     ),

@@ -145,7 +145,7 @@ def different_recordings(inputs: Inputs) -> Found | None:
 def _apart(shared: SharedTime) -> tuple[Text, str]:
     ranks, whole = tuple(sorted(shared.apart)), shared.lengths
     others = tuple(rank for rank in sorted(whole) if rank not in shared.apart)
-    who = ranks_in_words(list(ranks))
+    who = ranks_in_words(ranks)
     text = say(
         "{who} {are} not judged: {their} time is {time} at most, that of {others} {longest}, and a mean of "
         "both would be of neither.",
@@ -153,9 +153,7 @@ def _apart(shared: SharedTime) -> tuple[Text, str]:
         are="is" if len(ranks) == 1 else "are",
         their="its" if len(ranks) == 1 else "their",
         time=Claim("longest_time", max(shared.apart.values()), "ns", ranks=ranks),
-        others=Claim(
-            "unlike_ranks", others, "ranks", shown=ranks_in_words(list(others)), about={"others": ranks}
-        ),
+        others=Claim("unlike_ranks", others, "ranks", shown=ranks_in_words(others), about={"others": ranks}),
         longest=Claim("longest_time", max(whole.values()), "ns", ranks=others),
     )
     verb = "isn't" if len(ranks) == 1 else "aren't"
@@ -164,7 +162,7 @@ def _apart(shared: SharedTime) -> tuple[Text, str]:
 
 def _late(shared: SharedTime) -> tuple[Text, str]:
     ranks, most = tuple(sorted(shared.late)), max(shared.late.values())
-    who = capitalised(ranks_in_words(list(ranks)))
+    who = capitalised(ranks_in_words(ranks))
     s = "s" * (len(ranks) == 1)
     up_to = "up to " * (len(ranks) > 1)
     subject = Claim("recorded_late", ranks, "ranks", shown=who)

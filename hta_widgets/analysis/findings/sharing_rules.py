@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
@@ -15,7 +14,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.operators.recorded import recorded_inputs
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Float64, Int32, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.rank_trace import RankTrace
@@ -44,7 +43,7 @@ class _Runs(NamedTuple):
     rows: Int64
     number: Int64
     ns: Int64
-    beside: npt.NDArray[np.bool_]
+    beside: Bool
 
 
 _NONE = np.empty(0, np.int64)
@@ -56,9 +55,9 @@ class _Quartiles(NamedTuple):
 
     number: Int64
     runs: Int64
-    median: npt.NDArray[np.float64]
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
+    median: Float64
+    low: Float64
+    high: Float64
 
 
 def slowed_by_communication(inputs: Inputs) -> Finding | None:
@@ -148,12 +147,11 @@ def _quartiles(number: Int64, run_ns: Int64) -> _Quartiles:
     count = np.diff(first, append=len(number))
     first, count = first[count >= ENOUGH], count[count >= ENOUGH]
 
-    def quantile(part: float) -> npt.NDArray[np.float64]:
+    def quantile(part: float) -> Float64:
         below = np.floor(part * (count - 1)).astype(np.int64)
         above = np.minimum(below + 1, count - 1)
         low, high = ns[first + below], ns[first + above]
-        between: npt.NDArray[np.float64] = low + (high - low) * (part * (count - 1) - below)
-        return between
+        return low + (high - low) * (part * (count - 1) - below)
 
     return _Quartiles(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
 
@@ -186,7 +184,7 @@ def _runs(rank_trace: RankTrace) -> _Runs:
     return _Runs(rows[whole], number[whole], ns[whole], shared[whole] > 0)
 
 
-def _alike(rank_trace: RankTrace, rows: Int64, shapes: npt.NDArray[np.int32]) -> Int64:
+def _alike(rank_trace: RankTrace, rows: Int64, shapes: Int32) -> Int64:
     """A number for each name with each launch and each inputs; of those recorded or not."""
     number = rank_trace.name[rows].astype(np.int64)
     for codes in (*(rank_trace.argument_codes(name)[rows] for name in ("grid", "block")), shapes):

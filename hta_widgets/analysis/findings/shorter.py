@@ -155,7 +155,7 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     Raises:
         MissingDataError: they are not known, or those of several models.
     """
-    found = [inputs.of(rank, peaks_of) for rank in ranks]
+    found = [inputs.recorded(rank, peaks_of_rank) for rank in ranks]
     if not found or found[0] is None or any(peaks != found[0] for peaks in found):
         raise unknown_device(inputs, ranks, why)
     return found[0]
@@ -164,7 +164,7 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
 def unknown_device(inputs: Inputs, ranks: list[int], why: str) -> MissingDataError:
     """What needs to know what the devices of these ranks can do: their name, or a datasheet for the name."""
     peaks = "state the peaks of the device by hta_widgets.analysis.register_peaks."
-    names = sorted({name for rank in ranks if (name := inputs.of(rank, _name_of))})
+    names = sorted({name for rank in ranks if (name := inputs.recorded(rank, recorded_name))})
     if names:
         named = f"device of a known datasheet ({in_words([brief(name) for name in names])} is none)"
         return MissingDataError(named, capitalised(peaks), why)
@@ -172,18 +172,9 @@ def unknown_device(inputs: Inputs, ranks: list[int], why: str) -> MissingDataErr
     return MissingDataError("name of the device", f"{record}, or {peaks}", why)
 
 
-def _name_of(inputs: Inputs, rank: int) -> str:
-    return recorded_name(inputs.trace.rank(rank))
-
-
 def device_of(inputs: Inputs, ranks: list[int]) -> Claim:
     """The model of the devices of these ranks, whose peaks are known."""
     return Claim("device", known_peaks(inputs, ranks, "").device, "name", "", tuple(ranks))
-
-
-def peaks_of(inputs: Inputs, rank: int) -> Peaks | None:
-    """`peaks_of_rank`."""
-    return peaks_of_rank(inputs.trace.rank(rank))
 
 
 def shapes_missing(why: str) -> MissingDataError:

@@ -9,6 +9,7 @@ from weakref import ref
 
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.bar import Part, Whole, bar, is_large, saved_in, whole_of_step
 from hta_widgets.analysis.findings.headline import (
@@ -34,6 +35,7 @@ from hta_widgets.analysis.findings.sections import (
 )
 from hta_widgets.analysis.findings.story_advice import Advice, advice_of
 from hta_widgets.analysis.findings.withheld import all_withheld
+from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import (
     capitalised,
     counted,
@@ -220,7 +222,7 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     if len(ranks) == every:
         who = {1: "1 rank", 2: "both ranks"}.get(every, f"all {every:,} ranks")
     else:
-        who = f"{ranks_in_words(list(ranks))} of {every:,}"
+        who = f"{ranks_in_words(ranks)} of {every:,}"
     said = [who]
     steps = judged.iterations or ()
     if inputs.announced and scope.iterations and len(steps) == 1:
@@ -284,3 +286,18 @@ def _unjudged(frame: pd.DataFrame) -> list[Check]:
         return [Check(capitalised(lack(row)), str(row["suggestion"])) for _, row in missing.iterrows()]
     whole = frame[(frame["section"] == RECORDING) & (frame["role"] == "recording")]
     return [Check(str(row["title"]), str(row["suggestion"])) for _, row in whole.iterrows()]
+
+
+# the overview as panels and the command line show it: the first screen's headline over its findings
+ANALYSIS = Analysis(
+    label="Overview",
+    group="Time",
+    title="What stands out",
+    function=overview,
+    sentence=lambda frame: str(next(iter(frame["text"]), "Nothing stands out.")),
+    chart=None,
+    requires=(),
+    chart_from="step_times",
+    pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of the time"),
+    headline=lambda frame, trace, scope: f"{story(trace, scope, frame).headline}.",
+)

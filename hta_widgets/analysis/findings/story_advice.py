@@ -254,8 +254,7 @@ def _held_in(row: pd.Series) -> str:
 
 
 def _claims(row: pd.Series) -> list[dict[str, Any]]:
-    claims: list[dict[str, Any]] = json.loads(row["claims"] or "[]")
-    return claims
+    return json.loads(row["claims"] or "[]")
 
 
 def claimed(row: pd.Series, measure: str) -> str:

@@ -12,7 +12,6 @@ from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.host_loss import host_rule, lost_in_part
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rule import MAIN_QUESTION
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -26,9 +25,7 @@ def other_threads(inputs: Inputs) -> Finding | None:
     worst, host = found.worst, hosts[found.worst]
     names = _longest(inputs.trace.rank(worst), host.thread, host.spent["elsewhere"])
     name = next(iter(names), "")
-    return Finding(
-        found.cost_ns,
-        found.share_pct,
+    return found.finding(
         found.text(
             inputs,
             "{who} is in no operator {lost} while other threads are. They are longest in {name}.",
@@ -54,7 +51,6 @@ def _longest(rank_trace: RankTrace, thread: int, time: Intervals) -> dict[str, i
 
 RULE = host_rule(
     topic="host_elsewhere",
-    question=MAIN_QUESTION,
     title="Time in operators of other threads",
     label="Other threads",
     cause="operators of other threads",

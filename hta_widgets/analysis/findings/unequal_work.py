@@ -36,10 +36,6 @@ BALANCE: Final = (
 )
 
 
-def _in_words(ranks: tuple[int, ...]) -> str:
-    return ranks_in_words(list(ranks))
-
-
 class MoreWork(NamedTuple):
     """What ranks have more of than the others.
 
@@ -88,12 +84,12 @@ def _of_requests(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
         dummies += say(
             " {who} name{s} no step: likely dummy batches, computed only since all ranks exchange tokens of "
             "experts.",
-            who=Claim("ranks_without_steps", nameless, "ranks", shown=capitalised(_in_words(nameless))),
+            who=Claim("ranks_without_steps", nameless, "ranks", shown=capitalised(ranks_in_words(nameless))),
             s="s" * (len(nameless) == 1),
         )
     text = say(
         " {who} compute{s} {own} tokens per step{theirs}.{dummies}",
-        who=Claim("late_ranks", ranks, "ranks", shown=capitalised(_in_words(ranks))),
+        who=Claim("late_ranks", ranks, "ranks", shown=capitalised(ranks_in_words(ranks))),
         s="s" * (len(ranks) == 1),
         own=Claim("tokens_per_step", own, "count", "", tuple(mine), {}, f"{own:.3g}"),
         theirs=theirs,
@@ -105,7 +101,7 @@ def _of_requests(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
 def _of_experts(inputs: Inputs, ranks: tuple[int, ...]) -> MoreWork | None:
     if _get_more_tokens(inputs, ranks):
         return MoreWork(False, NOTHING_SAID, spread_experts(inputs, "Its experts"))
-    if not all(inputs.of(rank, exchanges) for rank in ranks):
+    if not all(inputs.recorded(rank, exchanges) for rank in ranks):
         return None
     times = {rank: inputs.of(rank, _times).sum() for rank in inputs.judged_ns}
     table = pd.DataFrame(times, index=["experts", "rest"]).T
@@ -184,7 +180,7 @@ def expert_times(inputs: Inputs) -> pd.DataFrame:
     """ns that kernels of experts take, a row per judged step and a column per rank that exchanges tokens."""
     found = {
         rank: inputs.of(rank, _times)["experts"] for rank in inputs.judged_ns
-        if inputs.of(rank, exchanges)
+        if inputs.recorded(rank, exchanges)
     }  # fmt: skip
     return pd.DataFrame(found).dropna()
 

@@ -112,8 +112,7 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     excess = late["excess_ns"].to_numpy(np.int64)
     own = excess - np.minimum(beyond, excess)
     victims = own <= _MOST * excess
-    found: pd.DataFrame = late.assign(excess_ns=own)[~victims]
-    return found
+    return late.assign(excess_ns=own)[~victims]
 
 
 def without_told(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
@@ -131,8 +130,7 @@ def without_told(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
     time = _told(inputs, spent, windows, here).within_each(windows)
     told = (time[here] - round(float(np.median(time[usual])))).clip(0)
     excess = late["excess_ns"].to_numpy(np.int64)
-    found: pd.DataFrame = late.assign(excess_ns=excess - told)[told < _MOST * excess]
-    return found
+    return late.assign(excess_ns=excess - told)[told < _MOST * excess]
 
 
 def _told(inputs: Inputs, spent: dict[str, Intervals], windows: Int64, here: Bool) -> Intervals:
@@ -214,8 +212,7 @@ def _inputs_of(rank_trace: RankTrace, iterations: Int64) -> Float64:
     rows, size = _inputs_of_rows(rank_trace)
     places = np.searchsorted(iterations, rank_trace.iteration[rows])
     inside = np.append(iterations, -1)[places] == rank_trace.iteration[rows]
-    found: Float64 = np.bincount(places[inside], size[inside], len(iterations)).astype(np.float64)
-    return found
+    return np.bincount(places[inside], size[inside], len(iterations)).astype(np.float64)
 
 
 def region_beyond(inputs: Inputs, rank: int, iteration: int) -> str:

@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.loss import Loss, lost_on
 from hta_widgets.analysis.findings.rule import Rule, idle_rule, never
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
 
@@ -77,7 +78,7 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
 
 
 def _record_launches(inputs: Inputs, ranks: list[int]) -> str:
-    if any(inputs.of(rank, _only_queues) for rank in ranks):
+    if any(inputs.recorded(rank, _only_queues) for rank in ranks):
         return (
             "Record the calls of CANN: experimental_config=_ExperimentalConfig(profiler_level="
             "ProfilerLevel.Level1) of torch_npu.profiler."
@@ -85,9 +86,8 @@ def _record_launches(inputs: Inputs, ranks: list[int]) -> str:
     return "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events."
 
 
-def _only_queues(inputs: Inputs, rank: int) -> bool:
+def _only_queues(rank_trace: RankTrace) -> bool:
     """Whether all that is known of the launch of some work is that the host queued it, as on Ascend."""
-    rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.launch >= 0)
     return bool((rank_trace.launched_at(rows) == NULL).any())
 
@@ -107,9 +107,7 @@ def no_work_due(inputs: Inputs) -> Finding | None:
 
 
 def _of_idle(inputs: Inputs, cause: str, loss: Loss, text: Text, suggestion: str) -> Finding:
-    return Finding(
-        loss.cost_ns,
-        loss.share_pct,
+    return loss.finding(
         text,
         suggestion,
         "idle_breakdown",

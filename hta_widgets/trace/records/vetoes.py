@@ -22,8 +22,8 @@ Claim = Literal["idle_causes", "savings", "ranks", "steps", "efficiency"]
 CLAIMS: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "steps", "efficiency")
 _OF_WORK: tuple[Claim, ...] = ("idle_causes", "savings", "ranks", "efficiency")
 
-_CUT: Final = ", as the file was cut while being written"
-_WHOLE: Final = "export it again, as a whole"
+_CUT = ", as the file was cut while being written"
+_WHOLE = "export it again, as a whole"
 
 # A stretch without valid records that is shorter than this share of the judged time moves no share by more.
 _TOUCHED = 0.005
