@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Float64, Int64
 from hta_widgets.charts.spec import Flame
 
 OTHER = "(narrower than 0.1 %)"
@@ -68,7 +67,7 @@ def _parent_rows(chart: Flame, frame: pd.DataFrame) -> Int64:
     return found.astype(np.int64)
 
 
-def _wide(parent: Int64, widths: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.bool_]:
+def _wide(parent: Int64, widths: Sequence[Float64]) -> Bool:
     """Which boxes can be seen by one of the weights; with a box its callers."""
     shares = np.zeros(len(parent))
     for width in widths:
@@ -83,7 +82,7 @@ def _wide(parent: Int64, widths: Sequence[npt.NDArray[np.float64]]) -> npt.NDArr
     return wide
 
 
-def _pruned(tree: pd.DataFrame, wide: npt.NDArray[np.bool_], weights: int) -> pd.DataFrame:
+def _pruned(tree: pd.DataFrame, wide: Bool, weights: int) -> pd.DataFrame:
     """The wide boxes, and below each caller one box for all that are not."""
     parent = tree["parent"].to_numpy()
     numbers = ["count", *(f"{what}_{i}" for i in range(weights) for what in ("width", "total"))]
@@ -96,5 +95,4 @@ def _pruned(tree: pd.DataFrame, wide: npt.NDArray[np.bool_], weights: int) -> pd
     rest = tree.loc[cut, ["parent", *numbers]].groupby("parent", sort=True).sum().reset_index()
     rest["parent"] = np.where(rest["parent"] >= 0, new[rest["parent"]], -1)
     rest.insert(1, "name", OTHER)
-    boxes: pd.DataFrame = pd.concat([kept, rest], ignore_index=True)
-    return boxes
+    return pd.concat([kept, rest], ignore_index=True)

@@ -43,16 +43,11 @@ def outliers(frame: pd.DataFrame, whole: str, parts: Mapping[str, str]) -> list[
     most = far.max(axis=1)
     order = np.argsort(-most, kind="stable")[:_MOST]
     names = list(parts.values())
-    return [
-        {
-            "rank": int(frame["rank"].iloc[row]),
-            "why": f"{names[part[row]].lower()} {duration(values[row, part[row]])}, median "
-            f"{duration(median[part[row]])} ({_signed_pct(100 * share[row, part[row]])} of the time)",
-        }
-        for row in order.tolist()
-        if most[row] > 0
-    ]
-
-
-def _signed_pct(share: float) -> str:
-    return signed(share, percent(share))
+    found = []
+    for row in order[most[order] > 0].tolist():
+        at = part[row]
+        pct = 100 * share[row, at]
+        why = f"{names[at].lower()} {duration(values[row, at])}, median {duration(median[at])}"
+        why += f" ({signed(pct, percent(pct))} of the time)"
+        found.append({"rank": int(frame["rank"].iloc[row]), "why": why})
+    return found

@@ -152,7 +152,6 @@ class Spread:
     order: str  # the column whose sum decides which labels are shown, the greatest first
     time_class: str
     item: str  # what `low` and `high` are the least and the greatest of
-    centre: str = "mean"  # what `mid` is of them
     # of the axis. "log" is for positive values that differ by orders of magnitude.
     scale: Literal["log", "linear"] = "log"
     # the columns with the quartiles, of which plotly draws boxes

@@ -92,23 +92,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
     command = _command(commands, "analyze", "the answer of one analysis", kind=True)
     _add_scope(command)
-    command.add_argument(
-        "--option",
-        metavar="KEY=VALUE",
-        type=_typed(assignment),
-        action="append",
-        default=[],
-        dest="options",
-        help="an argument of the analysis, as --list shows them; may be given several times",
-    )
+    what = "an argument of the analysis, as --list shows them"
+    _add_several(command, "--option", "KEY=VALUE", what, type=_typed(assignment))
     _add_format(command)
-    command.add_argument(
-        "--where",
-        metavar="CONDITION",
-        action="append",
-        default=[],
-        help="only rows such as 'dur_ns>1ms', rank=2 or name~gemm (contains); may be given several times",
-    )
+    what = "only rows such as 'dur_ns>1ms', rank=2 or name~gemm (contains)"
+    _add_several(command, "--where", "CONDITION", what, dest="where")
     command.add_argument(
         "--sort",
         metavar="COLUMN",
@@ -128,23 +116,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     _add_output(command)
 
     command = _command(commands, "what-if", "how long the iterations would take after a change")
-    command.add_argument(
-        "--edit",
-        metavar="EDIT",
-        action="append",
-        default=[],
-        dest="edits",
-        help="a change as in 'kernels(2.0, name=\"*gemm*\")', by the functions of hta_widgets.edits; may be "
-        "given several times, for changes made together",
-    )
-    command.add_argument(
-        "--finding",
-        metavar="ID",
-        action="append",
-        default=[],
-        dest="findings",
-        help="the change against a finding of diagnose, such as data_stall; may be given several times",
-    )
+    what = "a change as in 'kernels(2.0, name=\"*gemm*\")', by the functions of hta_widgets.edits"
+    _add_several(command, "--edit", "EDIT", what, ", for changes made together")
+    what = "the change against a finding of diagnose, such as data_stall"
+    _add_several(command, "--finding", "ID", what)
     command.add_argument(
         "--path", action="store_true", help="also print what the time waits for, along the new critical path"
     )
@@ -208,16 +183,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         type=_typed(_count),
         help="maximum number of lines, those that changed most (default: 20 in a table, else all)",
     )
-    command.add_argument(
-        "--fail-on",
-        metavar="LIMIT",
-        type=_typed(limit),
-        action="append",
-        default=[],
-        dest="limits",
-        help="exit with 1 if a metric changed by more, beyond noise, as in 'step_time>+3%%'; may be given "
-        f"several times; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'",
-    )
+    what = "exit with 1 if a metric changed by more, beyond noise, as in 'step_time>+3%%'"
+    metrics = f"; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'"
+    _add_several(command, "--fail-on", "LIMIT", what, metrics, dest="limits", type=_typed(limit))
     _add_format(command)
     command.add_argument(
         "--budget", metavar="TOKENS", type=_typed(_count), help="most tokens of JSON (default: any number)"
@@ -327,6 +295,14 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="of a Dask cluster, whose workers read the files and answer, e.g. tcp://host:8786",
     )
+
+
+def _add_several(
+    parser: argparse.ArgumentParser, name: str, metavar: str, what: str, more: str = "", **known: Any
+) -> None:
+    known.setdefault("dest", f"{name.removeprefix('--')}s")
+    said = f"{what}; may be given several times{more}"
+    parser.add_argument(name, metavar=metavar, action="append", default=[], help=said, **known)
 
 
 def _add_behaviour(parser: argparse.ArgumentParser) -> None:

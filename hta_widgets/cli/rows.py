@@ -122,8 +122,7 @@ def _matches(frame: pd.DataFrame, text: str) -> pd.Series:
 
 
 def _truth(met: Any) -> pd.Series:
-    found: pd.Series = met.fillna(False).astype(bool)
-    return found
+    return met.fillna(False).astype(bool)
 
 
 def _number(column: str, text: str) -> int | float:

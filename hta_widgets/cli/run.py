@@ -57,8 +57,7 @@ def _run(argv: Sequence[str] | None) -> int:
     check_paths(getattr(arguments, "paths", ()))
     # by name: a command imports what it needs, and pandas alone would double the time of --help
     module = arguments.command.replace("-", "_")
-    code: int = import_module(f"hta_widgets.cli.{module}").run(arguments)
-    return code
+    return import_module(f"hta_widgets.cli.{module}").run(arguments)
 
 
 def _in_words(error: Exception) -> str:

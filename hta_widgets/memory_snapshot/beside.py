@@ -115,5 +115,4 @@ def _running(rank_trace: RankTrace, at: int, chosen: Any) -> str:
     if not len(opened):
         return ""
     last = opened[np.argmax(rank_trace.start[opened])]
-    name: str = rank_trace.names[rank_trace.name[last]]
-    return name
+    return rank_trace.names[rank_trace.name[last]]

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 
 ROUNDED: Final = 512
 """The allocator's blocks are multiples of this many bytes."""
@@ -88,17 +87,16 @@ def history_of(events: pd.DataFrame, blocks: pd.DataFrame, segments: pd.DataFram
 def _anchored(change: Int64, end: int) -> Int64:
     """Running sums that end at a known value."""
     sums = np.concatenate([[0], np.cumsum(change)]).astype(np.int64)
-    result: Int64 = sums + (end - sums[-1])
-    return result
+    return sums + (end - sums[-1])
 
 
-def _frees(events: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def _frees(events: pd.DataFrame) -> Bool:
     """Which events end an allocation: the request to free it, which is recorded before memory is free again.
 
     Completions count where no request of the same address precedes them.
     """
     action = events["action"].to_numpy()
-    requested: npt.NDArray[np.bool_] = action == "free_requested"
+    requested: Bool = action == "free_requested"
     completed = action == "free_completed"
     if not completed.any():
         return requested

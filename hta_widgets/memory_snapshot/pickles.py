@@ -190,7 +190,7 @@ def _mark(state: _State) -> int:
     at = state.numbers[DEPTH] - 1
     while at >= 0 and state.stack[at, 0] != MARK:
         at -= 1
-    return at  # type: ignore[no-any-return]
+    return at
 
 
 @inline

@@ -88,8 +88,7 @@ class _Reading:
         """The containers in a list, in their order."""
         first, last = self.starts[container], self.starts[container + 1]
         chosen = (self.kind[first:last] == CONTAINER) & (self.key[first:last] == IN_LIST)
-        found: Int64 = self.value[first:last][chosen]
-        return found
+        return self.value[first:last][chosen]
 
     def child(self, container: int, key: str) -> int | None:
         """The container under a key."""
@@ -138,8 +137,7 @@ class _Reading:
         codes = self.column(containers, key, kind=TEXT)
         known, inverse = np.unique(codes, return_inverse=True)
         words = np.array([self.graph.text(code) if code != NULL else "" for code in known.tolist()], object)
-        found: npt.NDArray[np.object_] = words[inverse]
-        return found
+        return words[inverse]
 
     # ---- stacks
 
@@ -148,8 +146,7 @@ class _Reading:
         lists = self.column(containers, "frames", kind=CONTAINER)
         known, inverse = np.unique(lists, return_inverse=True)
         numbers = [self._stack(found) if found != NULL else -1 for found in known.tolist()]
-        result: Int64 = np.array(numbers, np.int64)[inverse] if len(known) else np.empty(0, np.int64)
-        return result
+        return np.array(numbers, np.int64)[inverse] if len(known) else np.empty(0, np.int64)
 
     def _stack(self, frames: int) -> int:
         if frames not in self._stack_of_list:
@@ -306,5 +303,4 @@ def _innermost(begins: list[bool], names: list[str]) -> list[str]:
 
 
 def _known(values: Int64, default: int) -> Int64:
-    found: Int64 = np.where(values == NULL, default, values)
-    return found
+    return np.where(values == NULL, default, values)

@@ -27,7 +27,7 @@ class Absent:
             return ""
         if not 0 < len(self.ranks) <= _NAMED:
             return f"{self.count:,} of {counted(self.of, 'rank')}"
-        return f"{ranks_in_words(list(self.ranks))} of {self.of:,}"
+        return f"{ranks_in_words(self.ranks)} of {self.of:,}"
 
 
 def absent_ranks(metadata: Mapping[int, Mapping[str, Any]], numbered: bool) -> Absent:

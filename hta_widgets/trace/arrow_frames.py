@@ -75,5 +75,4 @@ def joined_from_arrow(contents: Sequence[pa.Buffer]) -> tuple[pd.DataFrame, list
 
 
 def _frame(table: pa.Table, size: int) -> pd.DataFrame:
-    frame: pd.DataFrame = table.to_pandas(use_threads=size > _FOR_THREADS)
-    return frame
+    return table.to_pandas(use_threads=size > _FOR_THREADS)

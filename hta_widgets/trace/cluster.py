@@ -54,8 +54,7 @@ def results(client: Any, futures: Sequence[Any], done: Callable[[int], None] | N
                 count += 1
                 if done is not None:
                     done(count)
-            answers: list[Any] = client.gather(list(futures))
-            return answers
+            return client.gather(list(futures))
     except BaseException:
         with suppress(Exception):  # of a client that is closed
             client.cancel(list(futures))
@@ -79,8 +78,7 @@ def mapped(client: Any, function: Callable[..., Any], *args: Sequence[Any]) -> l
         ClusterError: the cluster is lost.
     """
     with in_words(client):
-        futures: list[Any] = client.map(function, *args, pure=False)
-        return futures
+        return client.map(function, *args, pure=False)
 
 
 def packed(answer: Any) -> bytes:

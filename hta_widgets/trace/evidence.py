@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from hta_widgets.arrays import Bool
+from hta_widgets.arrays import Bool, Int32
 from hta_widgets.trace.classify import EventClass, category_of, classify
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.stated import MOST_RANKS
@@ -136,7 +135,7 @@ def _number_of(text: str) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
-def _codes(table: EventTable, column: str, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _codes(table: EventTable, column: str, rows: Int32) -> Int32:
     """Of some events the codes of a sparse column, -1 where they have none."""
     event, codes = table.sparse(column)
     if not len(event) or not len(rows):

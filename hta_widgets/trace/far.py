@@ -474,8 +474,7 @@ def _on_worker(
 
 
 def _pulled(client: Any, read: Any, at: int) -> EventTable:
-    table: EventTable = results(client, [submitted(client, _columns, read, at)])[0]
-    return table
+    return results(client, [submitted(client, _columns, read, at)])[0]
 
 
 def _returned(sent: list[bytes]) -> list[Any]:

@@ -180,8 +180,7 @@ def _begin_and_end(first: Int64, last: Int64) -> tuple[Int64, Int64]:
 
 def _is_last(run: Int64) -> npt.NDArray[np.bool_]:
     """Which iterations are the last of their run."""
-    last: npt.NDArray[np.bool_] = np.diff(run, append=-1) != 0
-    return last
+    return np.diff(run, append=-1) != 0
 
 
 def tiled(begin: Int64, ended: Int64, run: Int64) -> Int64:

@@ -13,10 +13,9 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.arrays import Bool, Int16, Int32, Int64, UInt8
 from hta_widgets.frames import typed_array
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
@@ -58,13 +57,13 @@ class Recorded:
 
     start: Int64
     end: Int64
-    name: npt.NDArray[np.int32]
+    name: Int32
     names: list[str]
     thread: Int64
-    event_class: npt.NDArray[np.uint8]
-    is_device: npt.NDArray[np.bool_]
-    on_host: npt.NDArray[np.bool_]
-    depth: npt.NDArray[np.int16]
+    event_class: UInt8
+    is_device: Bool
+    on_host: Bool
+    depth: Int16
 
     def annotations(self) -> Int64:
         """Rows of host annotations, by start."""
@@ -260,8 +259,7 @@ def _busiest(events: Recorded, rows: Int64) -> Int64:
     if not len(rows):
         return rows
     threads, counts = np.unique(events.thread[rows], return_counts=True)
-    busiest: Int64 = rows[events.thread[rows] == threads[np.argmax(counts)]]
-    return busiest
+    return rows[events.thread[rows] == threads[np.argmax(counts)]]
 
 
 def _window(events: Recorded, row: int, number: int | None = None, step: ServingStep | None = None) -> Window:
@@ -319,8 +317,7 @@ def _runs(windows: list[Window], source: str) -> list[int]:
     if source != "ProfilerStep":
         return [0] * len(windows)
     numbers = [window.number or 0 for window in windows]
-    runs: list[int] = np.cumsum(np.diff(numbers, prepend=numbers[0] - 1) != 1).tolist()
-    return runs
+    return np.cumsum(np.diff(numbers, prepend=numbers[0] - 1) != 1).tolist()
 
 
 def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], source: str) -> list[int]:
@@ -363,8 +360,7 @@ def _silent(events: Recorded, of_step: Bool, windows: list[Window]) -> Int64:
     last = begin.copy()
     np.maximum.at(last, inside[within], events.end[rows[within]])
     filled = np.bincount(inside[within], minlength=len(begin)) > 0
-    silent: Int64 = np.where(filled, np.maximum(end - last, 0), 0)
-    return silent
+    return np.where(filled, np.maximum(end - last, 0), 0)
 
 
 def _frame(

@@ -41,5 +41,4 @@ def lent_marks(iterations: pd.DataFrame, rank: int, extent: tuple[int, int]) -> 
         return None
     marks["source"] += f" of rank {rank}"
     marks["partial"] |= share < _WHOLE_SHARE
-    lent: pd.DataFrame = marks.assign(confidence="medium")[held].reset_index(drop=True)
-    return lent
+    return marks.assign(confidence="medium")[held].reset_index(drop=True)

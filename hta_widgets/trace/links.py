@@ -90,8 +90,7 @@ def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, st
     linked = rows[~orphans]
     order = np.argsort(-start[linked], kind="stable")
     first[lane[~orphans][order]] = start[linked[order]]
-    before: Int64 = rows[orphans & (start[rows] < first[lane])]
-    return before
+    return rows[orphans & (start[rows] < first[lane])]
 
 
 def nesting(

@@ -73,8 +73,7 @@ def default_limit() -> int:
 def _trim() -> Callable[[int], object] | None:
     """What makes the C library give memory back to the system; None where it has no such function."""
     with suppress(AttributeError, OSError, TypeError):
-        trim: Callable[[int], object] = ctypes.CDLL(None).malloc_trim  # glibc's
-        return trim
+        return ctypes.CDLL(None).malloc_trim  # glibc's
     return None
 
 

@@ -36,7 +36,7 @@ from hta_widgets.trace.lent_marks import is_announced, lent_marks
 from hta_widgets.trace.memory import Memory, default_limit, parse_bytes
 from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.opening import no_trace, why_no_limit
-from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
+from hta_widgets.trace.rank_events import RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache, cache_folder
 from hta_widgets.trace.reader.discovery import Discovery, Which, discover
@@ -102,7 +102,10 @@ class Trace:
         headers = {rank: each.header for rank, each in self._events.items()}
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := headers[rank].extent) is not None},
-            {rank: _base(header) for rank, header in headers.items()},
+            {
+                rank: whole_number(header.metadata.get("baseTimeNanoseconds"))
+                for rank, header in headers.items()
+            },
             {
                 rank: {(self._assigned[rank].shift, key): end for key, end in header.evidence.meetings}
                 for rank, header in headers.items()
@@ -588,7 +591,3 @@ def _vetoes_within(rank_trace: RankTrace, scope: Scope | None) -> list[Veto]:
 def _wanted(clock: IterationClock) -> Clock | None:
     """The clock that every rank is to use, None: each the one that fits it."""
     return None if clock == "auto" else clock
-
-
-def _base(header: Header) -> int | None:
-    return whole_number(header.metadata.get("baseTimeNanoseconds"))

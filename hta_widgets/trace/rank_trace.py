@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.arrays import Bool, Int32, Int64
+from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.accelerator import Accelerator, accelerator_in
@@ -178,7 +177,7 @@ class RankTrace(RankLinks):
         return self._time_marks > 0
 
     @cached_property
-    def mark(self) -> npt.NDArray[np.uint8]:
+    def mark(self) -> UInt8:
         """uint8 `records.marks.Mark` of each row: what cannot be true about it, 0 for nothing."""
         mark = self._time_marks.copy()
         mark[self.losses.lost] = Mark.WORK_LOST
@@ -186,7 +185,7 @@ class RankTrace(RankLinks):
         return mark
 
     @property
-    def _time_marks(self) -> npt.NDArray[np.uint8]:
+    def _time_marks(self) -> UInt8:
         mark = np.zeros(self.n, np.uint8)
         marked = self.slices.marked
         row = self.row_of_event[marked.rows]
@@ -340,8 +339,7 @@ class RankTrace(RankLinks):
         the step before, and begins none.
         """
         to_host = np.array([_TO_HOST.search(name) is not None for name in self.names], np.bool_)
-        queue: Int64 = 2 * paired(self.stream[rows], self.device[rows]) + to_host[self.name[rows]]
-        return queue
+        return 2 * paired(self.stream[rows], self.device[rows]) + to_host[self.name[rows]]
 
     @cached_property
     def contradicted_iterations(self) -> list[int]:
@@ -354,8 +352,7 @@ class RankTrace(RankLinks):
         if announced and len(rows) and not (self.launch[rows] >= 0).any():
             after = self.start[rows] >= int(frame["end_ns"].max())
             if 2 * int(self.dur[rows[after]].sum()) > int(self.dur[rows].sum()):
-                complete: list[int] = frame.loc[~frame["partial"], "iteration"].tolist()
-                return complete
+                return frame.loc[~frame["partial"], "iteration"].tolist()
         rows = rows[self.iteration[rows] >= 0]
         return contradicted(
             self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]

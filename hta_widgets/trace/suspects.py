@@ -145,8 +145,7 @@ def _telling(trace: RankTrace) -> Bool:
     for kind in (EventClass.HOST_OP, EventClass.PYTHON, EventClass.ANNOTATION):
         for code in unique(trace.name[trace.event_class == kind]).tolist():
             words[kind, code] = bool(_word_in(trace.names[code], kind))
-    telling: Bool = words[trace.event_class, trace.name]
-    return telling
+    return words[trace.event_class, trace.name]
 
 
 def _look_at_annotations(trace: RankTrace, rows: Int64, reasons: list[str], telling: Bool) -> None:

@@ -70,8 +70,7 @@ def _passes(values: Values, wanted: str | Range) -> NDArray[np.bool_]:
         assert isinstance(values, Texts) and isinstance(wanted, str)
         text = wanted.lower()
         holds = np.array([*(text in one.lower() for one in values.texts), False], np.bool_)
-        passes: NDArray[np.bool_] = holds[values.codes]  # code -1, none, picks the last
-        return passes
+        return holds[values.codes]  # code -1, none, picks the last
     low, high = wanted
     passes = ~values.missing
     if low is not None:

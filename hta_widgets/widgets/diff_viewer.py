@@ -30,7 +30,7 @@ from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.line_highlight import LineHighlight, Names
 from hta_widgets.widgets.loading_part import LoadingPart
 from hta_widgets.widgets.of_runs import SELECTED
-from hta_widgets.widgets.part import Part, describe, variable_name
+from hta_widgets.widgets.part import Part, describe, placed, variable_name
 from hta_widgets.widgets.reporting import diff_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.run_axes import RunAxes
@@ -77,12 +77,7 @@ class DiffViewer(Pictured, LoadingPart):
     runs: t.List[Any] = t.List(help="[{name, detail}]; the first is the base").tag(sync=True)
     notices: t.List[Any] = t.List(help="doubts, or why not to compare: [{severity, text}]").tag(sync=True)
     headline = t.Unicode(help="the greatest change of a step; empty until it is known").tag(sync=True)
-    parts: t.List[Any] = t.List(help="where each part goes: [(area, widget, kind or run)]").tag(
-        sync=True,
-        to_json=lambda parts, _viewer: [
-            [area, f"anywidget:{part.model_id}", kind] for area, part, kind in parts
-        ],
-    )
+    parts = placed("where each part goes: [(area, widget, kind or run)]")
     locked = t.Bool(True, help="whether the timelines move as one").tag(sync=True)
     align = t.Enum(
         ("step", "op"), "step", help="what corresponds in locked timelines: steps, or work in them"

@@ -68,8 +68,7 @@ class MemoryPanel(Panel):
         Args:
             options: other options than those that are chosen in the panel.
         """
-        found: pd.DataFrame = self._entry.function(self._snapshot, self._beside, **(options or self._given()))
-        return found
+        return self._entry.function(self._snapshot, self._beside, **(options or self._given()))
 
     def _question(self) -> dict[str, Any]:
         with UI_LOCK:

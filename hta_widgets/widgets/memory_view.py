@@ -18,7 +18,7 @@ from hta_widgets.report import write
 from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.memory_panel import ANSWERS, MemoryPanel
-from hta_widgets.widgets.part import as_trace, variable_name
+from hta_widgets.widgets.part import as_trace, placed, variable_name
 from hta_widgets.widgets.reporting import memory_page
 from hta_widgets.widgets.runtime import DIFF_BUNDLE
 from hta_widgets.widgets.selection import Selection
@@ -45,12 +45,7 @@ class MemoryView(Pictured):
     _view = t.Unicode("memory").tag(sync=True)
 
     headline = t.Unicode(help="why memory ran out, else what is held").tag(sync=True)
-    parts: t.List[Any] = t.List(help="where each part goes: [(area, widget, kind)]").tag(
-        sync=True,
-        to_json=lambda parts, _view: [
-            [area, f"anywidget:{part.model_id}", kind] for area, part, kind in parts
-        ],
-    )
+    parts = placed("where each part goes: [(area, widget, kind)]")
 
     def __init__(self, snapshot: MemorySnapshot | str | PathLike[str], trace: Any = None) -> None:
         opened = snapshot if isinstance(snapshot, MemorySnapshot) else MemorySnapshot.open(snapshot)
@@ -84,8 +79,7 @@ class MemoryView(Pictured):
         panels = {own: part for _, part, own in self.parts}
         if kind not in panels:
             raise KeyError(f"no panel {kind!r}; there are: {', '.join(panels)}")
-        found: pd.DataFrame = panels[kind].frame(**options)
-        return found
+        return panels[kind].frame(**options)
 
     def to_html(self, path: str | PathLike[str], *, title: str = "", paths: Paths = "short") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.

@@ -136,8 +136,16 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
 
 
 def _editable(base: type) -> Sequence[str]:
-    names: Sequence[str] = vars(base).get("_from_browser", ())
-    return names
+    return vars(base).get("_from_browser", ())
+
+
+def placed(help: str) -> t.List[Any]:
+    """A trait with the parts of a viewer: [(area, widget, kind)]; the browser gets references to them."""
+    references: t.List[Any] = t.List(help=help)
+    return references.tag(
+        sync=True,
+        to_json=lambda parts, _: [[area, f"anywidget:{part.model_id}", kind] for area, part, kind in parts],
+    )
 
 
 def as_trace(source: Any) -> Trace:

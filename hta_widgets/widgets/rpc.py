@@ -115,5 +115,4 @@ class RpcHandler:
         attribute = self._rpc_methods.get(name)
         if attribute is None:
             raise LookupError(f"{type(self).__name__} has no method {name!r}")
-        method: Callable[[dict[str, Any]], Any] = getattr(self, attribute)
-        return method
+        return getattr(self, attribute)

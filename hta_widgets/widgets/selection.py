@@ -29,7 +29,7 @@ class Parsed(t.TraitType[T, Any]):
 
     def validate(self, obj: t.HasTraits, value: Any) -> T:
         if value is None:
-            return self.default_value  # type: ignore[no-any-return]
+            return self.default_value
         try:
             return self.parsed(value)
         except (TypeError, ValueError, OverflowError):

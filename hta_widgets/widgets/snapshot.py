@@ -207,8 +207,7 @@ def _overview(timeline: TimelineScrubber) -> Overview:
     length = max(last - first, 1)
 
     def share(time: int) -> float:
-        within: float = min(max((time - first) / length, 0.0), 1.0)
-        return within
+        return min(max((time - first) / length, 0.0), 1.0)
 
     steps: dict[int, tuple[str, int, int]] = {}
     for step in outline["iterations"]:  # one band for all ranks

@@ -64,8 +64,7 @@ class Annotations:
 
     def side(self, side: Side) -> Int64:
         """The rows of one side."""
-        rows: Int64 = self.device if side == "gpu" else self.host
-        return rows
+        return self.device if side == "gpu" else self.host
 
 
 annotations_of = memoize_per_rank()(Annotations)

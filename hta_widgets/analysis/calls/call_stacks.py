@@ -114,15 +114,12 @@ def sentence(frame: pd.DataFrame) -> str:
     launching = frame[frame["device_ns"] > 0]
     if launching.empty:
         return f"{text} No call launches device work."
-    leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(_callers(launching))]
+    callers = pd.MultiIndex.from_frame(launching[["rank", "parent_node"]])
+    leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(callers)]
     most = leaf.iloc[leaf["device_ns"].to_numpy().argmax()]
     launched = duration(most["device_ns"])
     last = brief(most["name"]) or "a call without a name"
     return f"{text} The path that launches most kernel time, {launched}, ends in {last}."
-
-
-def _callers(frame: pd.DataFrame) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(frame[["rank", "parent_node"]])
 
 
 def _summed(rank_trace: RankTrace, scope: Scope, merge_backward: bool) -> pd.DataFrame:

@@ -91,8 +91,7 @@ def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: boo
     on_host = ~(work | (rank_trace.event_class[rows] == EventClass.SYNC) | apart[rank_trace.category[rows]])
     if launched:
         work &= rank_trace.launch[rows] >= 0
-    chosen: Bool = {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
-    return chosen
+    return {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
 
 
 @memoize_per_rank()

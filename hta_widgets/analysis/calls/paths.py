@@ -93,8 +93,7 @@ def _on_axis(time: int, at: int, windows: Int64, before: Int64) -> int:
             else:
                 high = middle - 1
         at = low
-    place: int = before[at] + max(0, min(time, windows[at, 1]) - windows[at, 0])
-    return place
+    return before[at] + max(0, min(time, windows[at, 1]) - windows[at, 0])
 
 
 @kernel

@@ -222,5 +222,4 @@ def _patterns(
     for number, call in enumerate(first_of_each(which).tolist()):
         codes = [operator[call], *name[first[call] : first[call] + length[call]].tolist()]
         patterns[number] = "|".join(rank_trace.names[code] for code in codes)
-    found: npt.NDArray[np.object_] = patterns[which]
-    return found
+    return patterns[which]

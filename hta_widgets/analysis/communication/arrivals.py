@@ -72,8 +72,7 @@ def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
         },
         frame.index[rows],
     )
-    between_ranks: pd.DataFrame = each[(rank[begins] != rank[ends])[of]]
-    return between_ranks
+    return each[(rank[begins] != rank[ends])[of]]
 
 
 def uneven_ends(

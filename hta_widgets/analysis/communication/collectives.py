@@ -267,8 +267,7 @@ def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
         return source
 
     def described(rows: Int64) -> Bool:
-        found: Bool = rank_trace.argument_codes_of("collective_name", rows) >= 0
-        return found
+        return rank_trace.argument_codes_of("collective_name", rows) >= 0
 
     caller = np.where(described(rows), -1, rank_trace.issuer[rows]).astype(np.int64)
     while (caller >= 0).any():

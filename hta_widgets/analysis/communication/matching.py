@@ -148,8 +148,7 @@ def _transferred(frame: pd.DataFrame, found: _Found, common_clock: bool) -> Bool
     for side, of_side in enumerate((sent, ~sent)):
         begins[side, found.number[of_side]], ends[side, found.number[of_side]] = start[of_side], end[of_side]
     backwards, buffered = ends[1] < begins[0], ends[0] < begins[1]
-    meet: Bool = ~_of_any(found.bucket, backwards[found.number]) & ~buffered[found.number]
-    return meet
+    return ~_of_any(found.bucket, backwards[found.number]) & ~buffered[found.number]
 
 
 def _on_one_clock(frame: pd.DataFrame, found: _Found, common_clock: bool) -> tuple[Int64, Int64]:

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals, uneven_ends
@@ -15,7 +14,7 @@ from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.arrays import Float64, Int64
+from hta_widgets.arrays import Bool, Float64, Int64
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
@@ -157,11 +156,10 @@ def _exchanges(trace: Trace, scope: Scope) -> pd.Series:
     return found.loc[found["lowest"] & _inside(trace, scope), "match"]
 
 
-def _inside(trace: Trace, scope: Scope) -> npt.NDArray[np.bool_]:
+def _inside(trace: Trace, scope: Scope) -> Bool:
     """Which rows of `_kernels` belong to a scope."""
     of_ranks = belonging(trace, Scope(ranks=scope.ranks))
-    inside: npt.NDArray[np.bool_] = belonging(trace, scope)[of_ranks]
-    return inside
+    return belonging(trace, scope)[of_ranks]
 
 
 def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:

@@ -20,15 +20,14 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.noise import Difference, difference
 from hta_widgets.analysis.idle.split import BUSY, PARTS
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.arrays import Bool, Float64, Int64
 from hta_widgets.trace.classify import EventClass
 
-Float = npt.NDArray[np.float64]
+Float = Float64
 
 _SHARE: Final = 0.8  # of the greater of two changes that agree, the smaller one is at least so much
 
@@ -81,5 +80,4 @@ def _agreed(wholes: Difference, parts: Difference, whole_of: Int64) -> tuple[Dif
 def _agree(first: Float, second: Float) -> Bool:
     """Of one sign, and alike in size."""
     sizes = np.sort(np.abs([first, second]), axis=0)
-    found: Bool = (first * second > 0) & (sizes[0] >= _SHARE * sizes[1])
-    return found
+    return (first * second > 0) & (sizes[0] >= _SHARE * sizes[1])

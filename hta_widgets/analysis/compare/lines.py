@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.paths import sums
@@ -18,7 +17,7 @@ from hta_widgets.analysis.compare.entries import Entries, Line, Named
 from hta_widgets.analysis.compare.noise import Difference, difference
 from hta_widgets.analysis.compare.sampling import Steps
 from hta_widgets.analysis.kernels.breakdown import device_work
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -45,10 +44,9 @@ class Table:
     begin: Int64  # int64[lines] ns at which it first runs; where lines have no place, 0
 
 
-def occurs(table: Table) -> npt.NDArray[np.bool_]:
+def occurs(table: Table) -> Bool:
     """The lines that the run has."""
-    found: npt.NDArray[np.bool_] = ((table.count != 0) | (table.exclusive != 0)).any(axis=0)
-    return found
+    return ((table.count != 0) | (table.exclusive != 0)).any(axis=0)
 
 
 def most_changed(rows: pd.DataFrame) -> pd.Series:
@@ -56,9 +54,7 @@ def most_changed(rows: pd.DataFrame) -> pd.Series:
     return rows.iloc[int(rows["change_ns"].abs().to_numpy().argmax())]
 
 
-def compared(
-    old: Table, old_steps: Steps, new: Table, new_steps: Steps
-) -> tuple[Difference, npt.NDArray[np.bool_]]:
+def compared(old: Table, old_steps: Steps, new: Table, new_steps: Steps) -> tuple[Difference, Bool]:
     """The difference of exclusive time per step and rank, and which lines are called more or less often."""
     old_ranks, ranks = len(old_steps.ranks), len(new_steps.ranks)
     calls = np.maximum(old.count.sum(axis=0) / old_steps.units, new.count.sum(axis=0) / new_steps.units)

@@ -85,10 +85,7 @@ class Difference:
             NOISE: (self.low <= 0) & (self.high >= 0),
             NEGLIGIBLE: ~self.enough,
         }
-        found: npt.NDArray[np.object_] = np.select(
-            list(verdicts.values()), list(verdicts), INCONCLUSIVE
-        ).astype(object)
-        return found
+        return np.select(list(verdicts.values()), list(verdicts), INCONCLUSIVE).astype(object)
 
 
 def difference(
@@ -216,8 +213,7 @@ def _persistence(runs: Sequence[Float]) -> Float:
     alike = np.divide(shared, spread, out=np.full(lines, -1.0), where=spread > 0)
     length = sum(map(len, series)) / len(series)
     alike = np.clip(alike + (1 + 3 * alike) / length, 0, _MOST_ALIKE)
-    found: Float = np.sqrt((1 + alike) / (1 - alike))
-    return found
+    return np.sqrt((1 + alike) / (1 - alike))
 
 
 def _centred(values: Float) -> Float:

@@ -49,5 +49,4 @@ def evenly(totals: Int64, units: int) -> Int64:
     if not units:
         return np.zeros_like(totals)
     edges = np.concatenate([[0], np.cumsum(totals)])
-    rounded: Int64 = np.diff((2 * edges + units) // (2 * units))
-    return rounded
+    return np.diff((2 * edges + units) // (2 * units))

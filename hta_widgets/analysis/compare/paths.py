@@ -63,7 +63,8 @@ def _paths(rank_trace: RankTrace, chosen: Bool) -> Paths:
     calls = int(chosen.sum())
     around = np.full(rank_trace.n, -1, np.int32)
     above, name, begin = np.empty(calls, np.int32), np.empty(calls, np.int32), np.empty(calls, np.int64)
-    seen, place = _hash_table(calls)
+    table = 1 << (2 * calls + 1).bit_length()
+    seen, place = np.full(table, -1, np.int64), np.empty(table, np.int32)
     made = _walk(
         tree.order, tree.parent, rank_trace.name, rank_trace.start, chosen, len(rank_trace.names),
         around, above, name, begin, seen, place,
@@ -87,11 +88,6 @@ def _shortened(text: str) -> str:
     mark = f" ... {blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ... "
     half = (LONGEST - len(mark)) // 2
     return text[:half] + mark + text[-half:]
-
-
-def _hash_table(entries: int) -> tuple[Int64, Int32]:
-    size = 1 << (2 * entries + 1).bit_length()
-    return np.full(size, -1, np.int64), np.empty(size, np.int32)
 
 
 @kernel

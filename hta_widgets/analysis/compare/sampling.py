@@ -62,8 +62,7 @@ class Steps:
     @property
     def durations(self) -> Int64:
         """int64[S] time of each step, summed over the ranks."""
-        summed: Int64 = (self.windows[:, :, 1] - self.windows[:, :, 0]).sum(axis=1)
-        return summed
+        return (self.windows[:, :, 1] - self.windows[:, :, 0]).sum(axis=1)
 
     def position(self, iteration: npt.NDArray[np.integer]) -> Int64:
         """int64 place of each iteration number among the steps, -1 for those that do not count."""

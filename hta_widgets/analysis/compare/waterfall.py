@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.compare.agreement import judged, parts_of
@@ -24,14 +23,14 @@ from hta_widgets.analysis.compare.parts import evenly, parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.idle.split import BUSY, PARTS, SERIES
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.formatting import duration
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-Number = TypeVar("Number", Int64, npt.NDArray[np.float64])
+Number = TypeVar("Number", Int64, Float64)
 
 STEP = "step"
 """The part that is the whole: the last row of each run."""

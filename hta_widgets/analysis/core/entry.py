@@ -106,8 +106,7 @@ class Entries(Mapping[str, Analysis]):
 
     def __getitem__(self, kind: str) -> Analysis:
         module, _, name = self._places[kind].partition(":")
-        entry: Analysis = getattr(import_module(f"hta_widgets.analysis.{module}"), name or "ANALYSIS")
-        return entry
+        return getattr(import_module(f"hta_widgets.analysis.{module}"), name or "ANALYSIS")
 
     def __contains__(self, kind: object) -> bool:
         return kind in self._places

@@ -147,8 +147,7 @@ class Intervals:
         begun = np.searchsorted(self.start, time, side="right")
         last = np.maximum(begun - 1, 0)
         beyond = np.where(begun > 0, np.maximum(self.end[last] - time, 0), 0)
-        result: Int64Array = self._before[begun] - beyond
-        return result
+        return self._before[begun] - beyond
 
     def _length_before(self, time: int) -> int:
         begun = bisect_right(self.start, time)

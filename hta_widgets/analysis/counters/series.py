@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.arrays import Float64, Int64
 
@@ -28,7 +27,7 @@ class Counter:
         cls,
         name: tuple[int, str, str, str],
         time: Int64,
-        value: npt.NDArray[np.int64] | Float64,
+        value: Int64 | Float64,
         stream: tuple[int, int] | None = None,
     ) -> Counter:
         """A counter (rank, name, key, unit) from changes by time; of some at once the last counts."""

@@ -52,8 +52,7 @@ def into_calls(rank_trace: RankTrace, rows: Int64, thread: Int64) -> Int64:
         rows: the calls, in file order, which decides where all else is equal. ``thread``: that of each.
     """
     by_class = _CALLERS_FIRST[rank_trace.event_class[rows]]
-    order: Int64 = np.lexsort((by_class, -rank_trace.end[rows], rank_trace.start[rows], thread))
-    return order
+    return np.lexsort((by_class, -rank_trace.end[rows], rank_trace.start[rows], thread))
 
 
 @memoize_per_rank()
@@ -112,8 +111,7 @@ def handed_over(host: HostTime, giver: int, taker: int, start: Int64, end: Int64
         ends = ends[~host.works[of_taker][before]]
     last = np.searchsorted(ends, end, side="right") - 1
     # Position -1, none, finds the appended one.
-    found: Int64 = np.maximum(np.append(ends, _EVER)[last], start)
-    return found
+    return np.maximum(np.append(ends, _EVER)[last], start)
 
 
 def busy_until(host: HostTime, thread: int, time: int) -> int | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.text_columns import stacked
@@ -32,7 +31,7 @@ from hta_widgets.analysis.replay.placement import of_thread
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.what_if import planned
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -90,7 +89,7 @@ class _Chain(NamedTuple):
     begin: Int64
     end: Int64
 
-    def some(self, at: npt.NDArray[np.bool_]) -> _Chain:
+    def some(self, at: Bool) -> _Chain:
         return _Chain(*(column[at] for column in self))
 
 

@@ -74,8 +74,7 @@ def _of_rank(trace: Trace, rank: int, steps: pd.DataFrame) -> list[tuple[int, st
 def _names(steps: pd.DataFrame) -> list[str]:
     kinds = [steps["known"] == "guessed", steps["partial"], steps["open"], steps["start_up"]]
     names = ["guessed", "partial", "open", "start-up"]
-    chosen: list[str] = np.select([kind.to_numpy(np.bool_) for kind in kinds], names, "step").tolist()
-    return chosen
+    return np.select([kind.to_numpy(np.bool_) for kind in kinds], names, "step").tolist()
 
 
 def _tail(iterations: pd.DataFrame, at: int, last: int) -> int:

@@ -114,8 +114,10 @@ def _predicted(trace: Trace, scope: Scope, row: Mapping[Any, Any]) -> dict[str, 
     if saving["method"] == "none":
         return saving
     low, mid, high = (float(saving[name]["value"]) for name in ("low", "mid", "high"))
-    error = 0.0 if pd.isna(row["saving_rank"]) else _model_error(trace, int(row["saving_rank"]))
-    error = max(error, _CLOSE)
+    error = _CLOSE
+    if not pd.isna(row["saving_rank"]):
+        quality = replay_quality(trace, Scope(ranks=(int(row["saving_rank"]),)))
+        error = max(abs(float(quality["model_error_pct"].iloc[0])), error)
     if saving["method"] == "bound":
         low = 0.0
     return {
@@ -124,11 +126,6 @@ def _predicted(trace: Trace, scope: Scope, row: Mapping[Any, Any]) -> dict[str, 
         "mid": round(mid, 3),
         "high": round(high + error, 3),
     }
-
-
-def _model_error(trace: Trace, rank: int) -> float:
-    found = replay_quality(trace, Scope(ranks=(rank,)))
-    return abs(float(found["model_error_pct"].iloc[0]))
 
 
 def _measured(before: Trace, after: Trace, scopes: tuple[Scope, Scope]) -> dict[str, Any]:

@@ -42,7 +42,11 @@ _KINDS = 5
 
 
 def _judge(
-    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str, inputs: Inputs,
+    pattern: re.Pattern[str],
+    least_pct: float,
+    do: str,
+    suggestion: str,
+    inputs: Inputs,
     needless: bool = True,
 ) -> Finding | None:
     """About kernels that a program could do without, told from a share of the time on by what they do.

@@ -202,8 +202,7 @@ def _openers(rank_trace: RankTrace, scope: Scope, work: Intervals) -> Int64:
         called = np.where(called != NULL, called, _FAR)
         order = np.lexsort((rank_trace.event_id[rows], rank_trace.stream[rows], called, at))
         rows, at = rows[order], at[order]
-    first: Int64 = rows[np.append(True, at[1:] != at[:-1])]
-    return first
+    return rows[np.append(True, at[1:] != at[:-1])]
 
 
 def _host(threads: _Threads, thread: Int64, start: Int64, end: Int64) -> dict[str, Intervals]:

@@ -155,8 +155,7 @@ def _length_in_each(part: Intervals, pieces: Intervals) -> Int64:
     count = np.bincount(np.searchsorted(pieces.end, part.start, side="right"), minlength=len(pieces))
     stop = np.cumsum(count)
     before = np.append(0, np.cumsum(part.end - part.start))
-    found: Int64 = before[stop] - before[stop - count]
-    return found
+    return before[stop] - before[stop - count]
 
 
 def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.integer]) -> Int64:

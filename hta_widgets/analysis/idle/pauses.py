@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import is_data_loading, rows_named
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, unique
 from hta_widgets.trace.rank_trace import RankTrace
@@ -37,7 +36,7 @@ class Pauses:
     when: Intervals
     row: Int64
 
-    def choose(self, chosen: npt.NDArray[np.bool_]) -> Intervals:
+    def choose(self, chosen: Bool) -> Intervals:
         """When the chosen ones are."""
         return Intervals(self.when.start[chosen], self.when.end[chosen])
 
@@ -63,7 +62,7 @@ def pauses_of(rank_trace: RankTrace) -> Pauses:
     return Pauses(Intervals(start[long], end[long]), rows[order[ends]])
 
 
-def _first_mark(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], first: int) -> int:
+def _first_mark(rank_trace: RankTrace, ours: Bool, first: int) -> int:
     """When the first annotation around the first call begins; without any, when that call does."""
     marks = ours & (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.end > first)
     return int(rank_trace.start[marks].min(initial=first))
@@ -77,14 +76,12 @@ def collecting(rank_trace: RankTrace) -> Intervals:
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
-def _ours(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+def _ours(rank_trace: RankTrace) -> Bool:
     """What the threads that launch device work record."""
-    of_threads = np.isin(rank_trace.thread, rank_trace.launching_threads)
-    ours: npt.NDArray[np.bool_] = rank_trace.on_host & of_threads
-    return ours
+    return rank_trace.on_host & np.isin(rank_trace.thread, rank_trace.launching_threads)
 
 
-def _calls(rank_trace: RankTrace, ours: npt.NDArray[np.bool_]) -> Int64:
+def _calls(rank_trace: RankTrace, ours: Bool) -> Int64:
     return np.flatnonzero(ours & among(rank_trace.event_class, _CALLS))
 
 
@@ -112,7 +109,7 @@ def telling(rank_trace: RankTrace) -> Int64:
     )
 
 
-def _holds(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+def _holds(rank_trace: RankTrace, rows: Int64, calls: Int64) -> Bool:
     """Whether a call begins inside each row, on its thread."""
     holds = np.zeros(len(rows), np.bool_)
     for thread in unique(rank_trace.thread[rows]).tolist():

@@ -40,6 +40,5 @@ def split(rank_trace: RankTrace, work: Busy, filters: Scope, windows: Int64) -> 
 def when(part: str, rank_trace: RankTrace, work: Busy, filters: Scope) -> Intervals:
     """The time that is in a part; arguments as of `split`."""
     if part in BUSY:
-        busy: Intervals = getattr(work, part)
-        return busy
+        return getattr(work, part)
     return idle_causes(rank_trace, filters, CONSECUTIVE_KERNEL_DELAY_NS).causes[part]

@@ -60,8 +60,7 @@ def work_in(rank_trace: RankTrace, row: int) -> Int64:
     while (open_ := ~found & (call >= 0)).any():
         call[open_] = parent[call[open_]]
         found |= call == row
-    inside: Int64 = work[found]
-    return inside
+    return work[found]
 
 
 def operator_of(rank_trace: RankTrace, row: int) -> int:

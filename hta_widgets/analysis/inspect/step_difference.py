@@ -19,6 +19,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
+_NAMES: Final = 5
 STEP: Final = "step"
 Step = int | tuple[int, int]
 
@@ -68,10 +69,8 @@ def step_difference(trace: Trace, first: Step, second: Step, scope: Scope | None
     return _difference(trace, first, second, scope or Scope())[0]
 
 
-def difference_of(
-    trace: Trace, first: Step, second: Step, scope: Scope | None = None, most: int = 5
-) -> StepDifference:
-    """`step_difference` in words, with up to `most` names whose device time changed most.
+def difference_of(trace: Trace, first: Step, second: Step, scope: Scope | None = None) -> StepDifference:
+    """`step_difference` in words, with a few names whose device time changed most.
 
     Raises:
         MissingDataError: no rank recorded both with device work.
@@ -88,7 +87,7 @@ def difference_of(
         title += f"takes as long as {one}"
     mean = f" Times are the mean of {counted(len(pairs), 'rank')}." if len(pairs) > 1 else ""
     cause = cause_of_change(changes)
-    names = _by_name(trace, pairs, scope).head(most)
+    names = _by_name(trace, pairs, scope).head(_NAMES)
     return StepDifference(one, other, len(pairs), parts, title, f"{cause}{mean}", names)
 
 

@@ -67,8 +67,7 @@ def _merge(model: JobModel, group: pd.DataFrame, most_bytes: int, fixed: Int64) 
     own = rows["meeting"].map(of_meeting).to_numpy(np.int64)
     _refuse_if_awaited(model, rows.index.to_numpy(np.int64)[own == 0])
     fixed[rows.index] = own
-    ends: Int64 = rows.index.to_numpy(np.int64)[own > 0]
-    return ends
+    return rows.index.to_numpy(np.int64)[own > 0]
 
 
 def _computed_before(ops: pd.DataFrame, collectives: Int64) -> Int64:
@@ -89,8 +88,7 @@ def _computed_before(ops: pd.DataFrame, collectives: Int64) -> Int64:
     wanted = at[at["row"].isin(collectives)]
     pairs = pd.merge_asof(wanted, computes, on="called_ns", by=["rank", "step"], suffixes=("", "_before"))
     pairs = pairs[pairs["end_ns_before"] <= pairs["start_ns"]]
-    found: Int64 = pairs[["row_before", "row"]].to_numpy(np.int64).T
-    return found
+    return pairs[["row_before", "row"]].to_numpy(np.int64).T
 
 
 def _buckets(size: Int64, step: Int64, most_bytes: int) -> Int64:

@@ -36,8 +36,7 @@ class Changed:
     def taken(self) -> Int64:
         """What each operation takes, int64 ns."""
         own = np.where(self.fixed >= 0, self.fixed, self.own)
-        taken: Int64 = np.rint(own * self.share).astype(np.int64)
-        return taken
+        return np.rint(own * self.share).astype(np.int64)
 
 
 def unchanged(model: JobModel) -> Changed:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.job.host import UsualDelays
@@ -16,7 +15,7 @@ from hta_widgets.analysis.job.operations import NOT_CALLED
 from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.quality import trusted_ranks
 from hta_widgets.analysis.replay.replayed_events import replayed_places
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
@@ -77,9 +76,7 @@ def _between_operations(model: JobModel, count: int) -> tuple[Int64, Int64]:
     return before, after
 
 
-def _after(
-    trace: Trace, ops: pd.DataFrame, edits: tuple[Edit, ...]
-) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
+def _after(trace: Trace, ops: pd.DataFrame, edits: tuple[Edit, ...]) -> tuple[pd.DataFrame, Float64]:
     """The operations at their replayed times, and the factor by which each became longer or shorter."""
     times = {name: ops[name].to_numpy(np.int64, copy=True) for name in ("start_ns", "end_ns", "called_ns")}
     ended = ops["ended_before_ns"].to_numpy(np.int64, copy=True)

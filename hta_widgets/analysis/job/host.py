@@ -23,8 +23,7 @@ def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:
     np.maximum.at(ready, after, ops["end_ns"].to_numpy(np.int64)[before])
     called, start = (ops[column].to_numpy(np.int64) for column in ("called_ns", "start_ns"))
     waits = (ready != NOT_CALLED) & (called != NOT_CALLED) & (called > ready)
-    delay: Int64 = np.where(waits, start - np.where(waits, ready, start), 0)
-    return delay
+    return np.where(waits, start - np.where(waits, ready, start), 0)
 
 
 class UsualDelays:

@@ -68,8 +68,7 @@ class Network:
     def step_times(self, time: Int64) -> Int64:
         """How long each step takes, int64[steps] ns."""
         nobody = np.zeros(len(time), np.int64)
-        times: Int64 = self.with_other(time, time, nobody, nobody[:1])[0]
-        return times
+        return self.with_other(time, time, nobody, nobody[:1])[0]
 
     def with_other(self, time: Int64, other: Int64, label: Int64, chosen: Int64) -> Int64:
         """Step times, int64[len(chosen), steps], if the operations of one label take `other` instead."""

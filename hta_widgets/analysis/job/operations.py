@@ -163,8 +163,7 @@ def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
         frame = rank_trace.iterations
         first = frame["iteration"].to_numpy(np.int64) == numbers[0]
         begin = int(frame["host_start_ns"].to_numpy(np.int64)[first][0])
-    before: Int64 = np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
-    return before
+    return np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
 
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:

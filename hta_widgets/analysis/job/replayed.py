@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
@@ -16,7 +15,7 @@ from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.analysis.job.network import Network
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.rescheduled import rescheduled
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 
@@ -104,8 +103,7 @@ def _hosts(model: JobModel) -> Int64:
     waits = np.flatnonzero((model.ops["kind"] == HOST).to_numpy())
     precedes = np.full(len(model.ops), -1, np.int64)
     precedes[model.net.before] = model.net.after
-    found: Int64 = precedes[waits]
-    return found
+    return precedes[waits]
 
 
 def _rank_codes(model: JobModel) -> tuple[Int64, int]:
@@ -122,9 +120,7 @@ def _last_ends(model: JobModel, net: Network, ends: Int64) -> Int64:
     return found
 
 
-def _parts(
-    model: JobModel, taken: Int64, ends: Int64, last: Int64, gone: npt.NDArray[np.bool_]
-) -> dict[str, Int64]:
+def _parts(model: JobModel, taken: Int64, ends: Int64, last: Int64, gone: Bool) -> dict[str, Int64]:
     """Where the time of each rank and step goes: compute, exposed communication, exposed memory, idle.
 
     A collective runs from when it could begin on its rank: it includes waiting for others. Those that others
@@ -162,5 +158,4 @@ def _inferred(model: JobModel) -> Int64:
     ops, net = model.ops, model.net
     lane, host = ops["lane"].to_numpy(np.int64), (ops["kind"] == HOST).to_numpy()
     between = (lane[net.before] != lane[net.after]) & ~host[net.before]
-    found: Int64 = np.bincount(code[net.after[between]], minlength=ranks).astype(np.int64)
-    return found
+    return np.bincount(code[net.after[between]], minlength=ranks).astype(np.int64)

@@ -61,8 +61,7 @@ def _spread(group: Int64, times: Int64) -> Int64:
     last = np.full(len(first), np.iinfo(np.int64).min)
     np.minimum.at(first, group, times)
     np.maximum.at(last, group, times)
-    spread: Int64 = last - first
-    return spread
+    return last - first
 
 
 def _ahead(ops: pd.DataFrame, meeting: Int64) -> Int64:

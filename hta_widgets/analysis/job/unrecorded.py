@@ -15,8 +15,7 @@ def incomplete(ops: pd.DataFrame, meeting: Int64) -> Bool:
     size = pd.Series(meeting).groupby(meeting).transform("size").where(meeting >= 0, 1)
     expected = ops["group_size"].where(ops["kind"] == "collective", 2).astype(np.float64)
     communicates = ops["kind"].isin(COMMUNICATION).to_numpy()
-    found: Bool = communicates & (size.to_numpy() < expected.fillna(0).to_numpy())
-    return found
+    return communicates & (size.to_numpy() < expected.fillna(0).to_numpy())
 
 
 def as_peers_wait(

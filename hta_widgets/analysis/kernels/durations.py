@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import DeviceWork, device_work, device_work_of
 from hta_widgets.analysis.kernels.moments import STATISTICS, described, moments
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Float64, Int64
 from hta_widgets.charts.spec import Spread
 from hta_widgets.formatting import duration
 from hta_widgets.kernel_names import short_kernel_name
@@ -86,8 +85,7 @@ def _by_duration(rank_trace: RankTrace) -> Int64:
     """Rows of device work by group, then duration: what quantiles need, whatever the scope."""
     work = device_work_of(rank_trace)
     rows = np.sort(work.rows)
-    order: Int64 = rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
-    return order
+    return rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
 
 
 def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFrame:
@@ -107,14 +105,13 @@ def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFr
     return frame
 
 
-def _quantile(dur: Int64, first: Int64, count: Int64, share: float) -> npt.NDArray[np.float64]:
+def _quantile(dur: Int64, first: Int64, count: Int64, share: float) -> Float64:
     """Quantile of each run of `count` sorted durations from `first` on."""
     position = share * (count - 1)
     below = np.floor(position).astype(np.int64)
     low = dur[first + below] if len(dur) else dur
     high = dur[first + np.minimum(below + 1, count - 1)] if len(dur) else dur
-    value: npt.NDArray[np.float64] = low + (position - below) * (high - low)
-    return value
+    return low + (position - below) * (high - low)
 
 
 ANALYSIS = Analysis(

@@ -134,8 +134,7 @@ def _most(rank_trace: RankTrace, owned: pd.DataFrame) -> dict[str, Any]:
 def _greatest(blocks: pd.DataFrame, column: str) -> list[Any]:
     """The values whose blocks have most bytes, ascending."""
     total = blocks.groupby(column, sort=True)["bytes"].sum()
-    most: list[Any] = total.index[total == total.max()].tolist()
-    return most
+    return total.index[total == total.max()].tolist()
 
 
 def _owner(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.memory.events import Changes, innermost, outermost
 from hta_widgets.analysis.memory.peaks import inside, peak_of, recorded
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.frames import TEXT
@@ -201,7 +200,7 @@ def _holders(rank_trace: RankTrace, changes: Changes, at: Int64) -> dict[str, pd
     }
 
 
-def _nullable(values: Int64, absent: npt.NDArray[np.bool_]) -> pd.arrays.IntegerArray:
+def _nullable(values: Int64, absent: Bool) -> pd.arrays.IntegerArray:
     return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
 
 

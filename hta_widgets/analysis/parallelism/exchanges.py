@@ -77,8 +77,7 @@ def _backward(trace: Trace, rank: int, events: npt.NDArray[np.int64]) -> npt.NDA
     """Which of the events are launched in backward."""
     rank_trace = trace.rank(rank)
     launch = rank_trace.launch[np.searchsorted(rank_trace.event_id, events.astype(np.int32))]
-    found: npt.NDArray[np.bool_] = (launch >= 0) & (phases(rank_trace).of[launch] == _BACKWARD)
-    return found
+    return (launch >= 0) & (phases(rank_trace).of[launch] == _BACKWARD)
 
 
 def _frame(pairs: list[tuple[object, ...]]) -> pd.DataFrame:

@@ -28,8 +28,7 @@ def expert_rows(rank_trace: RankTrace) -> Bool:
     """Which rows of a rank are kernels of experts, or run between a dispatch and its combine."""
     computes = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
     inside = _inside(around_experts(rank_trace), rank_trace.start)
-    found: Bool = computes & (_of_part(rank_trace, "experts") | inside)
-    return found
+    return computes & (_of_part(rank_trace, "experts") | inside)
 
 
 @memoize_per_rank()
@@ -67,8 +66,7 @@ def _between(rank_trace: RankTrace, there: Int64, back: Int64) -> Int64:
     begin, end = np.sort(rank_trace.end[there]), rank_trace.start[back]
     last = np.searchsorted(begin, end, "right") - 1
     first_back = np.diff(last, prepend=-1) > 0
-    windows: Int64 = np.column_stack([begin[last[first_back]], end[first_back]])
-    return windows
+    return np.column_stack([begin[last[first_back]], end[first_back]])
 
 
 def _inside(windows: Int64, time: Int64) -> Bool:
@@ -76,5 +74,4 @@ def _inside(windows: Int64, time: Int64) -> Bool:
     if not len(windows):
         return np.zeros(len(time), np.bool_)
     at = np.searchsorted(windows[:, 0], time, "right") - 1
-    inside: Bool = (at >= 0) & (time < windows[at, 1])
-    return inside
+    return (at >= 0) & (time < windows[at, 1])

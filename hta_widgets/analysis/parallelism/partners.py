@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Final
 
-import pandas as pd
-
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup
 
 CHAIN: Final = "chain"
@@ -35,7 +33,7 @@ def shape(group: ProcessGroup) -> tuple[str, tuple[int, ...]]:
         beside[a].add(b)
         beside[b].add(a)
     ends = sorted(rank for rank, others in beside.items() if len(others) == 1)
-    first = [rank for rank in ends if _first_exchange(traffic, rank) == "send"]
+    first = [rank for rank in ends if traffic.loc[traffic["rank"] == rank, "collective"].iloc[0] == "send"]
     if len(ends) != 2 or len(first) != 1 or max(map(len, beside.values())) > 2:
         return "", ()
     order = _from(first[0], beside)
@@ -50,7 +48,3 @@ def _from(rank: int, following: Mapping[int, Set[int]]) -> tuple[int, ...]:
         order.append(min(more))
         seen.add(order[-1])
     return tuple(order)
-
-
-def _first_exchange(traffic: pd.DataFrame, rank: int) -> str:
-    return str(traffic.loc[traffic["rank"] == rank, "collective"].iloc[0])

@@ -76,8 +76,8 @@ def fusion_candidates(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     for rank in shaped:
         checkpoint()
         found = _of_rank(trace.rank(rank), scope)
-        replayable = found[:REPLAYED] if _trusted(trace.rank(rank)) else []
-        for row in replayable:
+        quality = quality_of(trace.rank(rank))
+        for row in found[:REPLAYED] if quality is not None and quality.trusted else []:
             checkpoint()
             row["saved_ns"] = _saved(trace, rank, scope, row["pattern"])
         rows += found
@@ -138,11 +138,6 @@ def _of_rank(rank_trace: RankTrace, scope: Scope) -> list[dict[str, Any]]:
         {"rank": rank_trace.rank, **{str(key): value for key, value in row.items()}, "saved_ns": None}
         for row in found.to_dict("records")
     ]
-
-
-def _trusted(rank_trace: RankTrace) -> bool:
-    quality = quality_of(rank_trace)
-    return quality is not None and quality.trusted
 
 
 def _saved(trace: Trace, rank: int, scope: Scope, pattern: str) -> int | None:

@@ -70,8 +70,7 @@ def named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
 
 @memoize_per_rank()
 def _names_of_calls(rank_trace: RankTrace) -> list[int]:
-    codes: list[int] = unique(rank_trace.name[rank_trace.event_class == EventClass.RUNTIME]).tolist()
-    return codes
+    return unique(rank_trace.name[rank_trace.event_class == EventClass.RUNTIME]).tolist()
 
 
 def host_points(

@@ -13,12 +13,11 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS, EVENT_STARTS, MARK
 from hta_widgets.analysis.replay.plan import Plan
-from hta_widgets.arrays import Float64, Int64
+from hta_widgets.arrays import Float64, Int64, UInt8
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -31,7 +30,7 @@ class Placed(NamedTuple):
 
     start: Int64
     end: Int64
-    how: npt.NDArray[np.uint8]
+    how: UInt8
 
 
 class Line(NamedTuple):

@@ -237,8 +237,7 @@ def _device_waits(graph: Graph, rank_trace: RankTrace) -> list[int]:
     target = graph.target
     edges = np.flatnonzero(graph.kind == SYNC)
     edges = edges[named(rank_trace, DEVICE_WIDE)[rank_trace.name[graph.row[target[edges]]]]]
-    found: list[int] = edges[~pd.Series(target[edges]).duplicated().to_numpy()].tolist()
-    return found
+    return edges[~pd.Series(target[edges]).duplicated().to_numpy()].tolist()
 
 
 class _InOrder:

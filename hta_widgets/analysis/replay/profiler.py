@@ -77,8 +77,7 @@ def _first(fits: Callable[[int], bool]) -> int:
 
 def _left(weight: Int64, events: Int64, each: int) -> Int64:
     """Of these times with so many begins and ends of events in them."""
-    left: Int64 = np.maximum(weight - events * each // 2, np.minimum(weight, 0))
-    return left
+    return np.maximum(weight - events * each // 2, np.minimum(weight, 0))
 
 
 def _mean_step(rank_trace: RankTrace, graph: Graph, time: Int64) -> float:

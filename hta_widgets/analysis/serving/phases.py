@@ -125,8 +125,7 @@ def _chosen(steps: pd.DataFrame, row: pd.Series[Any]) -> pd.DataFrame:
     """The steps that a row of `phases_of` is about."""
     mine = (steps["rank"] == row["rank"]) & (steps["phase"] == row["phase"]) & (steps["state"] == "steady")
     timed = steps["period_ns" if row["follows"] else "device_ns"].notna()
-    chosen: pd.DataFrame = steps[mine & timed]
-    return chosen
+    return steps[mine & timed]
 
 
 def phases_of(steps: pd.DataFrame) -> pd.DataFrame:

@@ -57,7 +57,8 @@ def steps_of(rank_trace: RankTrace) -> pd.DataFrame:
     """
     frame = rank_trace.iterations if is_server(rank_trace) else rank_trace.iterations.iloc[:0]
     steps, marks = _labels(rank_trace, frame)
-    labelled = pd.DataFrame([_labelled(step) for step in steps], columns=_LABELLED)
+    rows = [tuple(getattr(step, name) for name in _LABELLED) for step in steps]
+    labelled = pd.DataFrame(rows, columns=_LABELLED)
     texts = frame["label"].to_numpy(object)
     begin = marks[:, 0]
     columns: dict[str, Any] = {
@@ -112,10 +113,6 @@ def _labels(rank_trace: RankTrace, frame: pd.DataFrame) -> tuple[list[ServingSte
     return steps, marks
 
 
-def _labelled(step: ServingStep) -> tuple[Any, ...]:
-    return tuple(getattr(step, name) for name in _LABELLED)
-
-
 @memoize_per_rank()
 def own_work(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """Rows of the device work that a rank's steps launch, and the place of each one's step."""
@@ -161,8 +158,7 @@ def forward_passes(rank_trace: RankTrace) -> Int64:
         .last()
     )
     calls = largest.to_numpy(np.int64)
-    middle: Int64 = np.sort(rank_trace.start[calls] + rank_trace.dur[calls] // 2)
-    return middle
+    return np.sort(rank_trace.start[calls] + rank_trace.dur[calls] // 2)
 
 
 def _first_work(rank_trace: RankTrace, rows: Int64, at: Int64, count: int) -> pd.Series[int]:

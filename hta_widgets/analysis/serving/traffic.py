@@ -15,7 +15,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -32,7 +31,7 @@ from hta_widgets.analysis.serving.experts import (
 from hta_widgets.analysis.serving.parts import PRODUCT
 from hta_widgets.analysis.serving.roles import Roles, roles_of
 from hta_widgets.analysis.serving.table import steps_of
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -66,8 +65,8 @@ class Traffic:
     # of attention, with all layers reading whole sequences; a layer's stand at its first kernel
     kv_bytes: Int64
     kv_least_bytes: Int64  # the same without layers that may read a window of them only
-    known: npt.NDArray[np.bool_]  # what is known of the row's traffic
-    counted: npt.NDArray[np.bool_]  # and of its operations
+    known: Bool  # what is known of the row's traffic
+    counted: Bool  # and of its operations
     unit: Unit | None  # what multiplies; None where no product is known
 
 

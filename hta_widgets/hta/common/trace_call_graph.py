@@ -170,8 +170,7 @@ class CallGraph:
         found = df[df["index"].eq(index)]
         if found.empty:
             raise ValueError(f"no event {index} on rank {self._rank}")
-        row: pd.Series = found.iloc[0]
-        return row
+        return found.iloc[0]
 
     def _call_of(self, index: int, rank: int | None) -> tuple[int, bool, CallStackGraph]:
         """(call, whether the event is a kernel of it, its stack) of an event."""

@@ -194,8 +194,7 @@ class CallStackGraph:
         """Depth by index of the thread's events."""
         index = self.df["index"]
         if "depth" in self.full_df:
-            depth: pd.Series = self.full_df.loc[index, "depth"]
-            return depth
+            return self.full_df.loc[index, "depth"]
         nodes = self.nodes
         known = [int(idx) for idx in index if idx in nodes]
         return pd.Series([nodes[idx].depth for idx in known], index=known, dtype="Int16", name="depth")

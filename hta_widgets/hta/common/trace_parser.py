@@ -136,10 +136,8 @@ def parse_metadata_ijson(fh: BinaryIO) -> MetaData:
     while chunk := fh.read(_CHUNK):
         if (events := head.feed(chunk, last=False)) is not None:
             before = bytes(head.text[: events.key]).rstrip().removesuffix(b",")
-            metadata: MetaData = json.loads(before + b"}")
-            return metadata
-    document: MetaData = json.loads(head.text)
-    return document
+            return json.loads(before + b"}")
+    return json.loads(head.text)
 
 
 def round_down_time_stamps(df: pd.DataFrame) -> None:

@@ -167,10 +167,7 @@ class TraceSymbolTable:
     # -- masks over a frame --------------------------------------------------------------------------
 
     def _has(self, df: pd.DataFrame, column: str, symbols: Iterable[str]) -> pd.Series:
-        mask: pd.Series = df[column].isin(
-            [self.sym_index[symbol] for symbol in symbols if symbol in self.sym_index]
-        )
-        return mask
+        return df[column].isin([self.sym_index[symbol] for symbol in symbols if symbol in self.sym_index])
 
     def get_operator_or_cuda_runtime_mask(self, df: pd.DataFrame) -> pd.Series:
         """Rows that are operators or calls of the CUDA runtime or driver."""
@@ -234,8 +231,7 @@ def decoded(
 
 def texts(dictionary: Sequence[str], codes: npt.NDArray[np.integer]) -> pd.api.extensions.ExtensionArray:
     """dictionary[code] for each code, as a column of text."""
-    column: pd.api.extensions.ExtensionArray = pd.array(dictionary, dtype="str").take(codes)
-    return column
+    return pd.array(dictionary, dtype="str").take(codes)
 
 
 def decode_symbol_id_to_symbol_name(

@@ -77,8 +77,7 @@ def or_none(function: Callable[P, T | None]) -> Callable[P, T | None]:
 
 def of_trace(function: Callable[Concatenate[Trace, P], T]) -> Callable[Concatenate[HtaTrace, P], T]:
     """A method of HTA's classes, which takes HTA's trace as `t`, from a function of the job."""
-    method: Callable[Concatenate[HtaTrace, P], T] = _taking("t", lambda t: t.job, function)
-    return method
+    return _taking("t", lambda t: t.job, function)
 
 
 class Door(Generic[P, T]):

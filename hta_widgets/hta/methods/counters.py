@@ -171,8 +171,7 @@ def _extent(rank_trace: RankTrace) -> tuple[int, int]:
 def _rows(rank_trace: RankTrace, event_id: pd.Series) -> npt.NDArray[np.int32]:
     row = np.zeros(rank_trace.table.n, np.int32)
     row[rank_trace.event_id] = np.arange(rank_trace.n, dtype=np.int32)
-    rows: npt.NDArray[np.int32] = row[event_id.to_numpy()]
-    return rows
+    return row[event_id.to_numpy()]
 
 
 def _as_in_file(texts: list[str], codes: npt.NDArray[np.int32]) -> npt.NDArray[Any]:

@@ -78,5 +78,4 @@ def _others(rank_trace: RankTrace, marked: Int32) -> tuple[Int64, Int64]:
 def _coded(rank_trace: RankTrace, column: str, text: str) -> Bool:
     """Which events have this text in a column."""
     texts = rank_trace.table.dictionary(column)
-    found: Bool = rank_trace.table.codes(column) == (texts.index(text) if text in texts else -2)
-    return found
+    return rank_trace.table.codes(column) == (texts.index(text) if text in texts else -2)

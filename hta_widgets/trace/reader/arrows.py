@@ -18,8 +18,7 @@ def slices_of(table: EventTable) -> Int64:
 def having(table: EventTable, column: str, text: str) -> Bool:
     """Which events have a text."""
     texts = table.dictionary(column)
-    codes: Bool = table.codes(column) == (texts.index(text) if text in texts else len(texts))
-    return codes
+    return table.codes(column) == (texts.index(text) if text in texts else len(texts))
 
 
 def categorised(table: EventTable, categories: dict[str, Int64]) -> EventTable:

@@ -168,47 +168,47 @@ def check(text: Text, i: int, width: int) -> None:
 def byte_at(text: Text, i: int) -> int:
     """text[i] as an int64 (indexing would give a uint8, and mixed arithmetic floats)."""
     check(text, i, 1)
-    return _byte(text, i)  # type: ignore[no-any-return]
+    return _byte(text, i)
 
 
 @inline
 def word_at(text: Text, i: int) -> np.uint64:
     """The 8 bytes at i, little-endian."""
     check(text, i, 8)
-    return _word(text, i)  # type: ignore[no-any-return]
+    return _word(text, i)
 
 
 @inline
 def mask_equal(text: Text, i: int, value: int) -> np.uint64:
     """Bit k is set where text[i + k] == value, 0 <= k < 64."""
     check(text, i, 64)
-    return _mask_equal(text, i, value)  # type: ignore[no-any-return]
+    return _mask_equal(text, i, value)
 
 
 @inline
 def mask_above(text: Text, i: int, value: int) -> np.uint64:
     """Bit k is set where text[i + k] > value, 0 <= k < 64."""
     check(text, i, 64)
-    return _mask_above(text, i, value)  # type: ignore[no-any-return]
+    return _mask_above(text, i, value)
 
 
 @inline
 def mask_folded(text: Text, i: int, value: int) -> np.uint64:
     """Bit k is set where (text[i + k] | 0x20) == value: '{' finds both '{' and '[', '}' both '}' and ']'."""
     check(text, i, 64)
-    return _mask_folded(text, i, value)  # type: ignore[no-any-return]
+    return _mask_folded(text, i, value)
 
 
 @inline
 def first_bit(mask: np.uint64) -> int:
     """Position of the lowest set bit."""
-    return _trailing_zeros(mask)  # type: ignore[no-any-return]
+    return _trailing_zeros(mask)
 
 
 @inline
 def count_bits(mask: np.uint64) -> int:
     """Number of set bits."""
-    return _ones(mask)  # type: ignore[no-any-return]
+    return _ones(mask)
 
 
 @inline

@@ -55,7 +55,7 @@ def intern(entries: Entries, text: Text, i: int, n: int) -> int:
             and entries.length[code] == n
             and same_bytes(text, i, entries.text, entries.offset[code], n)
         ):
-            return code  # type: ignore[no-any-return]
+            return code
         slot = (slot + 1) & last_slot
 
 
@@ -79,7 +79,7 @@ def add_entry(entries: Entries, text: Text, i: int, n: int, h: np.uint64, slot: 
     entries.slot_code[slot] = code
     entries.used[COUNT] = code + 1
     entries.used[BYTES] = at + n
-    return code  # type: ignore[no-any-return]
+    return code
 
 
 @kernel

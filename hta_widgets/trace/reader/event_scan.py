@@ -142,10 +142,10 @@ def claim_cell(columns: Columns, j: int, row: int) -> int:
     """
     cell = columns.counts[j]
     if cell > 0 and columns.rows[j, cell - 1] == row:
-        return cell - 1  # type: ignore[no-any-return]
+        return cell - 1
     columns.rows[j, cell] = row
     columns.counts[j] = cell + 1
-    return cell  # type: ignore[no-any-return]
+    return cell
 
 
 @inline

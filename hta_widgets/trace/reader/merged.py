@@ -53,8 +53,7 @@ def note_several(table: EventTable, stated: Sequence[int]) -> None:
 def _has(table: EventTable, column: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Which events have one of these texts."""
     chosen = np.array([*(text in texts for text in table.dictionary(column)), False])
-    found: npt.NDArray[np.bool_] = chosen[table.codes(column)]
-    return found
+    return chosen[table.codes(column)]
 
 
 def _ranks_of(table: EventTable, pids: list[str]) -> Int64:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 from isal import igzip
 
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.head import HeadSearch
@@ -58,7 +57,8 @@ class RawTrace:
             TraceNotFoundError: there is no file.
             TraceFormatError: it holds no trace.
         """
-        text = _text_of(path)
+        with Source(path) as source:
+            text = padded_text(source)
         first, is_array = _first_event(str(path), text)
         start, stop, end = find_spans(text, first)
         last = int(stop[-1]) if len(stop) else first
@@ -83,10 +83,9 @@ class RawTrace:
         """Where in the text each event's value of a key (at most 8 bytes) starts and stops; -1: none."""
         return find_values(self._text, self._start, self._stop, key)
 
-    def begins_with(self, letter: str, at: Int64) -> npt.NDArray[np.bool_]:
+    def begins_with(self, letter: str, at: Int64) -> Bool:
         """Whether the text has this letter at each place, that is, which kind of value starts there."""
-        found: npt.NDArray[np.bool_] = self._text[at] == ord(letter)
-        return found
+        return self._text[at] == ord(letter)
 
     def replaced(self, pieces: Sequence[tuple[Int64, Int64, Sequence[bytes], Int64]]) -> RawTrace:
         """The trace with parts of events replaced: for many events at once, where `write` takes a few.
@@ -112,7 +111,7 @@ class RawTrace:
         target: str | Path,
         *,
         edits: Mapping[int, dict[str, Any]] | None = None,
-        keep: npt.NDArray[np.bool_] | None = None,
+        keep: Bool | None = None,
         append: Iterable[dict[str, Any]] = (),
     ) -> None:
         """Write the trace to another file, atomically.
@@ -145,7 +144,7 @@ class RawTrace:
         self,
         file: IO[bytes] | Any,
         edits: Mapping[int, dict[str, Any]],
-        keep: npt.NDArray[np.bool_] | None,
+        keep: Bool | None,
         append: Iterable[dict[str, Any]],
     ) -> None:
         separator = self._separator()
@@ -174,7 +173,7 @@ class RawTrace:
     def _pieces(
         self,
         edits: Mapping[int, dict[str, Any]],
-        keep: npt.NDArray[np.bool_] | None,
+        keep: Bool | None,
         append: Iterable[dict[str, Any]],
     ) -> Iterator[bytes | memoryview]:
         """The events to write, unchanged neighbours in one piece."""
@@ -194,11 +193,6 @@ class RawTrace:
                 yield _dumps(edits[first])
         for event in append:
             yield _dumps(event)
-
-
-def _text_of(path: str | Path) -> Text:
-    with Source(path) as source:
-        return padded_text(source)
 
 
 def _first_event(path: str, text: Text) -> tuple[int, bool]:

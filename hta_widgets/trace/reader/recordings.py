@@ -56,7 +56,8 @@ def find_recordings(files: Sequence[TraceFile]) -> Recordings | None:
         keys = proposed(files)
         if keys is None or len(set(keys)) < 2:
             continue
-        stated = _stated_ranks(files)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            stated = list(pool.map(_stated_rank, files))
         if (certain := _judged(files, keys, stated, of_one_rank)) is not None:
             return grouped(files, keys, certain, why)
     return None
@@ -171,11 +172,6 @@ def _seconds(date: str) -> int:
         return int(datetime.strptime(f"2000_{date}", "%Y_%b_%d_%H_%M_%S").timestamp())
     except ValueError:
         return 0
-
-
-def _stated_ranks(files: Sequence[TraceFile]) -> list[int | None]:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(_stated_rank, files))
 
 
 def _stated_rank(file: TraceFile) -> int | None:

@@ -159,11 +159,8 @@ class _Reading:
                 raise TraceFormatError(self._path, "traceEvents is not an array", events.value)
             self._begin_events(block, events.value + 1, start)
         elif block.last or len(self._search.text) > _LONGEST_HEAD:
-            raise self._no_events(bytes(self._search.text[:HEAD_BYTES]))
-
-    def _no_events(self, head: bytes) -> ForeignFileError:
-        kind = foreign_json(head)
-        return ForeignFileError(self._path, str(kind), None, kind.known)
+            kind = foreign_json(bytes(self._search.text[:HEAD_BYTES]))
+            raise ForeignFileError(self._path, str(kind), None, kind.known)
 
     def _refuse_foreign(self, text: bytes, body: bytes, last: bool) -> None:
         if not body and last:

@@ -149,8 +149,7 @@ def doubtful_steps(rank_trace: RankTrace, frame: pd.DataFrame) -> list[DoubtfulS
 def _silence(when: Int64, start: Int64, end: Int64) -> Int64:
     """How much of each step lies in these stretches."""
     shared = np.minimum(end[:, None], when[:, 1]) - np.maximum(start[:, None], when[:, 0])
-    found: Int64 = np.maximum(shared, 0).sum(axis=1)
-    return found
+    return np.maximum(shared, 0).sum(axis=1)
 
 
 def _earliest(steps: npt.NDArray[np.integer], times: Int64, count: int) -> Int64:
@@ -209,8 +208,7 @@ def _would_run(rank_trace: RankTrace, called: Int64, took: Int64) -> tuple[Int64
 def _is_device(rank_trace: RankTrace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     table = rank_trace.table
     device = [category_of(text).device for text in table.dictionary("category")]
-    found: npt.NDArray[np.bool_] = np.array([*device, False], np.bool_)[table.codes("category")[events]]
-    return found
+    return np.array([*device, False], np.bool_)[table.codes("category")[events]]
 
 
 def _of_untimed_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -219,5 +217,4 @@ def _of_untimed_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     calls = [category_of(text).event_class == EventClass.RUNTIME for text in table.dictionary("category")]
     is_call = np.array([*calls, False], np.bool_)[table.codes("category")[marked.rows]]
     correlation = table.ints_of("correlation", marked.rows)
-    found: npt.NDArray[np.bool_] = np.isin(correlation, correlation[is_call & (correlation > 0)])
-    return found
+    return np.isin(correlation, correlation[is_call & (correlation > 0)])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.records.work import Work
 
 # From -13 % to 3.5 %, over the records of real files, each taken as if it were broken.
@@ -17,7 +16,7 @@ ENOUGH = 3
 class Peers:
     """The lengths of the records that a mask calls sound, by group."""
 
-    def __init__(self, work: Work, sound: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, work: Work, sound: Bool) -> None:
         rows = np.flatnonzero(sound)
         self._group = work.group
         order = rows[np.lexsort((work.dur[rows], self._group[rows]))]
@@ -34,8 +33,7 @@ class Peers:
         if not len(self._dur):
             return np.zeros(len(positions), np.int64)
         at = first + np.floor(share * np.maximum(last - first - 1, 0)).astype(np.int64)
-        found: Int64 = np.where(last > first, self._dur[np.minimum(at, len(self._dur) - 1)], 0)
-        return found
+        return np.where(last > first, self._dur[np.minimum(at, len(self._dur) - 1)], 0)
 
     def error(self, positions: Int64) -> Int64:
         """How far the length of each may be from the estimate, ns: what estimates of real records are off by,
@@ -44,8 +42,7 @@ class Peers:
         most = self.quantile(positions, 0.9) - self.quantile(positions, 0.1)
         every = self.quantile(positions, 1.0) - self.quantile(positions, 0.0)
         off = (_ESTIMATE_ERROR * self.quantile(positions, 0.5)).astype(np.int64)
-        error: Int64 = np.minimum(np.maximum(most, off), every)
-        return error
+        return np.minimum(np.maximum(most, off), every)
 
     def _between(self, positions: Int64) -> tuple[Int64, Int64]:
         group = self._group[positions]

@@ -8,16 +8,15 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.arrays import Bool, Int32, Int64, UInt8
 from hta_widgets.trace.classify import EventClass, category_of
 from hta_widgets.trace.links import first_calls
 from hta_widgets.trace.ordering import order_in_groups, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
-Codes = npt.NDArray[np.uint8]
+Codes = UInt8
 
 DEVICE, CALL, NOTE = 1, 2, 3
 """Kinds of events: device work, calls of a runtime or driver, annotations."""
@@ -36,7 +35,7 @@ _NEVER = re.compile(
 )
 
 
-def launching(codes: npt.NDArray[np.int32], names: list[str]) -> Bool:
+def launching(codes: Int32, names: list[str]) -> Bool:
     """Which calls device work always follows, unless a stream is being captured; by their names."""
     found = np.zeros(len(names) + 1, np.bool_)
     for code in (np.flatnonzero(np.bincount(codes + 1)) - 1).tolist():  # few differ
@@ -66,7 +65,7 @@ class Work:
     """
 
     table: EventTable
-    rows: npt.NDArray[np.int32]
+    rows: Int32
     start: Int64
     dur: Int64
     is_timed: Bool
@@ -96,8 +95,7 @@ class Work:
         """Positions of the linked ones by queue, then in order of their calls."""
         linked = np.flatnonzero(self.call >= 0)
         order = order_in_groups(self.queue[linked], self.called[linked], self.correlation[linked])
-        placed: Int64 = linked[order]
-        return placed
+        return linked[order]
 
     @cached_property
     def group(self) -> Int64:
@@ -109,24 +107,21 @@ class Work:
                 group * (len(self.table.dictionary(column)) + 1) + code + 1, return_inverse=True
             )[1]
         size = np.unique(self.table.ints_of("bytes", self.rows), return_inverse=True)[1]
-        joined: Int64 = group * (int(size.max(initial=0)) + 1) + size
-        return joined
+        return group * (int(size.max(initial=0)) + 1) + size
 
     @cached_property
     def is_ring(self) -> Bool:
         """Engines of MTIA that transfer several requests at once: no order of ends."""
         names = self.table.dictionary("category")
         ring = np.array([text == "mtia_ccp_events" for text in names], np.bool_)
-        found: Bool = ring[self.table.codes("category")[self.rows]] & (self.correlation <= 0)
-        return found
+        return ring[self.table.codes("category")[self.rows]] & (self.correlation <= 0)
 
     @cached_property
     def is_kernel(self) -> Bool:
         """No copy or fill."""
         names = self.table.dictionary("category")
         kernel = np.array([category_of(text).named for text in names], np.bool_)
-        found: Bool = kernel[self.table.codes("category")[self.rows]]
-        return found
+        return kernel[self.table.codes("category")[self.rows]]
 
     @cached_property
     def in_nanoseconds(self) -> bool:
@@ -137,8 +132,7 @@ class Work:
     @property
     def is_sound(self) -> Bool:
         """Records that no rule has marked."""
-        sound: Bool = self.is_timed & (self.mark == 0)
-        return sound
+        return self.is_timed & (self.mark == 0)
 
     def call_names(self, positions: Int64) -> list[str]:
         """The name of the launching call of each, "" without one."""
@@ -147,7 +141,7 @@ class Work:
         return ["" if call < 0 or codes[call] < 0 else names[codes[call]] for call in calls]
 
 
-def work_of(table: EventTable, kind: Codes, rows: npt.NDArray[np.int32], untimed: Int64) -> Work | None:
+def work_of(table: EventTable, kind: Codes, rows: Int32, untimed: Int64) -> Work | None:
     """The device records of a file; None without any.
 
     Args:
@@ -186,7 +180,7 @@ def work_of(table: EventTable, kind: Codes, rows: npt.NDArray[np.int32], untimed
     )
 
 
-def _processes(table: EventTable, calls: npt.NDArray[np.int32]) -> list[int]:
+def _processes(table: EventTable, calls: Int32) -> list[int]:
     """The processes that both run operators and launch: one, or the file is of several programs."""
     pid = table.codes("pid")
     calling: list[int] = (np.flatnonzero(np.bincount(pid[calls] + 1)) - 1).tolist()

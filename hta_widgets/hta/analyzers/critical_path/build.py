@@ -49,5 +49,4 @@ def _last_of_each_pair(edges: Int64, nodes: int) -> Int64:
     event = pd.Series(edges[attributed, 4], index=pair[attributed])
     event = event[~event.index.duplicated(keep="last")]
     merged[:, 4] = event.reindex(pair[last], fill_value=NO_EVENT)
-    in_order: Int64 = merged[np.argsort(first, kind="stable")]
-    return in_order
+    return merged[np.argsort(first, kind="stable")]

@@ -365,10 +365,7 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
             raise ValueError("there is no critical path: call critical_path() first, it returns True")
         # HTA prints this line above the series that a notebook shows.
         print("Critical Path broken down by boundedness = (in % of duration)")  # noqa: T201
-        share: pd.Series[float] = (
-            breakdown.groupby("bound_by")["duration"].sum() / breakdown["duration"].sum() * 100
-        )
-        return share
+        return breakdown.groupby("bound_by")["duration"].sum() / breakdown["duration"].sum() * 100
 
     def show_critical_path(self) -> None:
         """Log the nodes of the path."""

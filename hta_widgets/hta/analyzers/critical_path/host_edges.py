@@ -68,8 +68,7 @@ def stack_edges(clip: Clip, numbered: Numbered) -> Int64:
 def _locking(clip: Clip) -> Int64:
     names = np.array([name in LOCKING for name in clip.rank_trace.names], np.bool_)
     calls = clip.rank_trace.event_class[clip.host] == EventClass.RUNTIME
-    locking: Int64 = clip.host[calls & names[clip.rank_trace.name[clip.host]]]
-    return locking
+    return clip.host[calls & names[clip.rank_trace.name[clip.host]]]
 
 
 def _only_thread(clip: Clip, text: str) -> int:

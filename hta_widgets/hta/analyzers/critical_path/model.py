@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-import numpy.typing as npt
-
-from hta_widgets.arrays import Bool, Int64
+from hta_widgets.arrays import Bool, Float64, Int64
 
 
 class CPEdgeType(Enum):
@@ -83,7 +80,7 @@ class Edges:
     begin: Int64
     end: Int64
     type: Int64
-    weight: npt.NDArray[np.float64]
+    weight: Float64
     event: Int64
 
     def edge(self, at: int) -> CPEdge:

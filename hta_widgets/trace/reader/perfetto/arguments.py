@@ -67,7 +67,7 @@ def _key(state: State, text: Text, start: int, stop: int) -> int:
         key = text_code(state, text, start, stop)
         state.marks[before, FOLLOWING] = key
     state.numbers[LAST_KEY] = key
-    return key  # type: ignore[no-any-return]
+    return key
 
 
 @inline

@@ -10,9 +10,8 @@ import re
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from hta_widgets.arrays import Bool
+from hta_widgets.arrays import Bool, Int64
 from hta_widgets.trace.reader.perfetto.unread import held_packets
 from hta_widgets.trace.reader.table import EventTable, Problem
 
@@ -24,7 +23,7 @@ _DRIVER: Final = re.compile(r"^cu[A-Z]")
 _OF_OPERATORS: Final = ("ev_idx", "record_function_id", "external_id", "sequence_number", "input_dims")
 
 
-def with_categories(table: EventTable, has_stages: bool, seen: npt.NDArray[np.int64]) -> EventTable:
+def with_categories(table: EventTable, has_stages: bool, seen: Int64) -> EventTable:
     """The table with a category for each slice of PyTorch's, and what is missing said."""
     table = _inferred(table)
     if not has_stages and not _KINETO & set(table.dictionary("category")):
@@ -57,8 +56,7 @@ def _inferred(table: EventTable) -> EventTable:
     def named(pattern: str) -> Bool:
         compiled = re.compile(pattern)
         chosen = np.array([*(bool(compiled.search(text)) for text in table.dictionary("name")), False])
-        found: Bool = chosen[table.codes("name")]
-        return found
+        return chosen[table.codes("name")]
 
     on_device = has("stream") & has("device")
     pids, pid = table.dictionary("pid"), table.codes("pid")

@@ -85,7 +85,7 @@ def meaning_of(state: State, what: Number, generation: Number, number: Number) -
     meaning = state.marks[place_of(state, what, generation, number), MEANING]
     if meaning == NONE:
         state.numbers[UNRESOLVED] += 1
-    return meaning  # type: ignore[no-any-return]
+    return meaning
 
 
 @outline
@@ -102,7 +102,7 @@ def place_of_sequence(state: State, number: Number) -> int:
         forget_ids(state, slot)
     state.numbers[LAST_SEQUENCE] = number
     state.numbers[LAST_SLOT] = slot
-    return slot  # type: ignore[no-any-return]
+    return slot
 
 
 @outline
@@ -120,7 +120,7 @@ def place_of_track(state: State, uuid: Number) -> int:
     if state.numbers[LAST_UUID] != uuid or state.numbers[LAST_TRACK] == NONE:
         state.numbers[LAST_TRACK] = _other_track(state, uuid)
         state.numbers[LAST_UUID] = uuid
-    return state.numbers[LAST_TRACK]  # type: ignore[no-any-return]
+    return state.numbers[LAST_TRACK]
 
 
 @outline
@@ -137,4 +137,4 @@ def _other_track(state: State, uuid: Number) -> int:
         state.places[track, FLAGS] = 0
         state.places[track, TID] = uuid
         state.places[track, PROCESS_SORT] = state.places[track, THREAD_SORT] = -(1 << 63)
-    return track  # type: ignore[no-any-return]
+    return track

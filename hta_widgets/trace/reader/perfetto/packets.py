@@ -185,6 +185,6 @@ def next_packet(text: Text, i: Any, stop: int) -> int:
             at = begin + length
             good += 1
         if good == 3 or (good > 0 and at == stop):
-            return i  # type: ignore[no-any-return]
+            return i
         i += 1
     return -1

@@ -36,7 +36,7 @@ def new_row(state: State, kind: int, time: Number) -> int:
         state.events[row, column] = NONE
     state.events[row, KIND] = kind
     state.events[row, TIME] = time
-    return row  # type: ignore[no-any-return]
+    return row
 
 
 @outline
@@ -54,7 +54,7 @@ def drop_row(state: State, row: int) -> None:
 @inline
 def kind_of(state: State, j: int) -> int:
     """What a sparse column holds: INT, FLOAT, TEXT or JSON."""
-    return state.numbers[COUNTS + state.numbers[COLUMNS] + j]  # type: ignore[no-any-return]
+    return state.numbers[COUNTS + state.numbers[COLUMNS] + j]
 
 
 @inline
@@ -62,10 +62,10 @@ def _cell(state: State, j: int, row: int) -> int:
     """Where to write column j of `row`: of an argument given twice, the last counts."""
     cell = state.numbers[COUNTS + j]
     if cell > 0 and state.cells[j, cell - 1, 0] == row:
-        return cell - 1  # type: ignore[no-any-return]
+        return cell - 1
     state.cells[j, cell, 0] = row
     state.numbers[COUNTS + j] = cell + 1
-    return cell  # type: ignore[no-any-return]
+    return cell
 
 
 @inline

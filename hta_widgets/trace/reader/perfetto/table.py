@@ -107,8 +107,7 @@ class _Texts:
         own = np.full(len(texts) + 1, -1, np.int32)
         for code in np.flatnonzero(used[:-1]).tolist():
             own[code] = self.code(texts[code])
-        recoded: Int32 = own[codes]
-        return recoded
+        return own[codes]
 
     def each(self, texts: list[str]) -> Int32:
         return np.array([self.code(text) for text in texts], np.int32)
@@ -161,14 +160,12 @@ class _Making:
 
     @cached_property
     def _is_end(self) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = self.kind == END
-        return found
+        return self.kind == END
 
     @cached_property
     def _about_trace(self) -> npt.NDArray[np.bool_]:
         """Which rows are about the whole trace, and no events."""
-        found: npt.NDArray[np.bool_] = (self.kind == INSTANT) & (self.events[METADATA] <= -2)
-        return found
+        return (self.kind == INSTANT) & (self.events[METADATA] <= -2)
 
     def _dense(
         self, chosen: Int64, ends: Int64, cells: dict[str, Sparse], texts: dict[str, _Texts]
