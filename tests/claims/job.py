@@ -118,8 +118,8 @@ class PlainRank(Rank):
 
 
 HOST = {
-    "cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime", "cpu_op",
-    "operator", "user_annotation", "python_function",
+    "cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime", "hpu_op",
+    "cpu_op", "operator", "user_annotation", "python_function",
 }  # fmt: skip
 
 

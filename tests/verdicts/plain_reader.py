@@ -23,7 +23,7 @@ KERNELS = {"kernel", "mtia_ccp_events"}
 COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset", "mlu_memcpy", "mlu_memset"}
 MTIA_COPY = "dma_request"
 MTIA_WAITS = {"event_wait", "event_record"}
-CALLS = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime"}
+CALLS = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "hpu_op"}
 HOST = CALLS | {"cpu_op", "operator", "user_annotation", "python_function"}
 
 COMMUNICATION = re.compile(

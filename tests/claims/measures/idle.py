@@ -19,7 +19,7 @@ from tests.verdicts.plain_reader import subtract
 STEP = re.compile(r"ProfilerStep#(\d+)$")
 COMPILER = re.compile(r"\(dynamo_timed\)$|CompileProgram|/_?(?:dynamo|inductor)/.*compile")
 SYNCHRONISING = re.compile(
-    r"(?:cuda|hip|cu|musa)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
+    r"(?:cuda|hip|cu|musa|hpu)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
     r"|(?:AscendCL@)?aclrt(?:Synchronize\w+|Memcpy)$|ur(?:QueueFinish|EventWait)$|ze\w+Synchronize$"
     r"|cnrt(?:QueueSync|SyncDevice|WaitNotifier|Memcpy)$|aten::(?:item|_local_scalar_dense)$"
 )
@@ -28,7 +28,7 @@ QUEUED_NS = 30_000
 """Queued work that starts within this of its launch, or of the work before it, did not wait for anything."""
 
 OPERATORS = {"cpu_op", "operator"}
-RUNTIME = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime"}
+RUNTIME = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime", "hpu_op"}
 CALLS = OPERATORS | RUNTIME | {"python_function"}
 Thread = tuple[object, object]
 
