@@ -281,8 +281,7 @@ def open_rank(
     table = read_file(file, cache, progress, budget, content)
     slices = find_slices(table, repair)
     header = header_of(table, slices, repair)
-    written = json.dumps({"version": _VERSION, **asdict(header)}).encode()
-    keep(_header_file(folder, key), written, _PART_OF_BUDGET, _TRIM_EVERY)
+    _write_header(folder, key, header)
     again = None if hasattr(file.source, "read") else reload
     kept = _links(folder, key, header, budget), kept_iterations.file_of(folder, key, header.slices)
     return RankEvents(header, table, slices, again, memory, key, *kept)
@@ -338,3 +337,8 @@ def _read_header(folder: Path, key: str) -> Header | None:
         return Header(**known, extent=extent, evidence=evidence)
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
+
+
+def _write_header(folder: Path, key: str, header: Header) -> None:
+    content = json.dumps({"version": _VERSION, **asdict(header)}).encode()
+    keep(_header_file(folder, key), content, _PART_OF_BUDGET, _TRIM_EVERY)

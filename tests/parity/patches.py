@@ -56,8 +56,9 @@ def other_calls_are_not_queued() -> Iterator[None]:
     def faulty(rank_trace: Any) -> Any:
         known = np.array([name in QUEUED_CALLS for name in rank_trace.names], np.bool_)[rank_trace.name]
         launch = np.where((rank_trace.launch >= 0) & known[rank_trace.launch], rank_trace.launch, -1)
-        job = {name: getattr(rank_trace, name) for name in ("n", "is_device", "device", "stream", "start")}
-        return onto_idle.__wrapped__(SimpleNamespace(**job, launch=launch))
+        job = {name: getattr(rank_trace, name) for name in ("n", "device", "stream", "start")}
+        launched = np.flatnonzero(rank_trace.is_device & (launch >= 0))
+        return onto_idle.__wrapped__(SimpleNamespace(**job, launch=launch, launched=launched))
 
     with mock.patch.object(device_edges, "launched_onto_idle", faulty):
         yield
