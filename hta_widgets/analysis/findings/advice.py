@@ -12,9 +12,10 @@ from hta_widgets.analysis.findings.compiled import device_compiled, host_compile
 from hta_widgets.analysis.findings.idle_time import MOST, Where
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.serving_advice import graphs_switch
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.arrays import Bool
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 
@@ -111,17 +112,21 @@ def _late_host(inputs: Inputs, where: Where) -> str:
     return f"{first} {_less_host_work(inputs, where)}"
 
 
+def _is_most(where: Where, gaps: Bool) -> bool:
+    """Whether some of the gaps are most of the idle time."""
+    return bool((where.idle.end - where.idle.start)[gaps].sum() > MOST * where.idle.length)
+
+
 def _before_optimizer(inputs: Inputs, where: Where) -> bool:
     """Whether most of the time lies before kernels that the optimizer launches."""
     rank_trace, idle = inputs.trace.rank(where.rank), inputs.idle_causes(where.rank)
-    steps = np.flatnonzero(
-        named(rank_trace, lambda name: name.startswith("Optimizer.step#")) & ~rank_trace.is_device
-    )
+    steps = rows_named(rank_trace, lambda name: name.startswith("Optimizer.step#"))
+    steps = steps[~rank_trace.is_device[steps]]
     launch = rank_trace.launch[idle.next_row[idle.gaps.end.searchsorted(where.idle.end)]].astype(np.int64)
     known = launch >= 0
     of_optimizer = np.zeros(len(launch), np.bool_)
     of_optimizer[known] = begins_in(rank_trace, launch[known], steps)
-    return bool((where.idle.end - where.idle.start)[of_optimizer].sum() > MOST * where.idle.length)
+    return _is_most(where, of_optimizer)
 
 
 def _after_copies(inputs: Inputs, where: Where) -> bool:
@@ -131,7 +136,7 @@ def _after_copies(inputs: Inputs, where: Where) -> bool:
     order = np.argsort(work.end, kind="stable")
     before = work.rows[order][work.end[order].searchsorted(where.idle.start, "right") - 1]
     to_device = named(rank_trace, _TO_DEVICE.search)[before]
-    return bool((where.idle.end - where.idle.start)[to_device].sum() > MOST * where.idle.length)
+    return _is_most(where, to_device)
 
 
 def _between_copies(inputs: Inputs, where: Where) -> bool:
@@ -143,7 +148,7 @@ def _between_copies(inputs: Inputs, where: Where) -> bool:
         return False
     after = np.searchsorted(work.start, where.idle.end).clip(1, len(copies) - 1)
     between = copies[after] & copies[after - 1] & (name[after] == name[after - 1])
-    return bool((where.idle.end - where.idle.start)[between].sum() > MOST * where.idle.length)
+    return _is_most(where, between)
 
 
 def launch_bound(inputs: Inputs, where: Where) -> str:

@@ -57,7 +57,6 @@ def _judge(
     loss = lost_on(inputs.temporal, {rank: time.length for rank, time in runs.items()})
     if loss is None or loss.share_pct < least_pct:
         return None
-    cost, share, ranks = loss.cost_ns, loss.share_pct, loss.ranks
     rank_trace, rows = inputs.trace.rank(loss.worst), _rows(inputs, loss.worst, pattern)
     row = longest_run(rank_trace, rows, longest_name(rank_trace, rows))
     which = {"pattern": pattern.pattern}
@@ -68,20 +67,18 @@ def _judge(
             lambda found: _without(found, pattern) + _batch_norm(found),
             "That is more than the cost: batch norm is faster in channels_last, too.",
         )
-    return Finding(
-        cost,
-        share,
+    return loss.finding(
         say(
             "Kernels that {do} take {cost}.{by}",
             do=do,
-            cost=inputs.time_lost("kernels_named", share, cost, ranks, **which),
+            cost=inputs.time_lost("kernels_named", loss.share_pct, loss.cost_ns, loss.ranks, **which),
             by=callers_text(rank_trace, rows, **which),
         ),
         _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else suggestion,
         "kernel_breakdown",
         evidence_of_event(rank_trace, row, loss.alone is not None),
         change=change if needless and not len(_of_fsdp(rank_trace, pattern)) else None,
-        lost={rank: runs[rank] for rank in ranks},
+        lost={rank: runs[rank] for rank in loss.ranks},
         severity="note",  # a program needs some of it
     )
 

@@ -25,6 +25,7 @@ from hta_widgets.analysis.findings.host_time import (
     HostTime,
     hosts_of,
     longest_first,
+    places_of_thread,
     time_of_thread,
 )
 from hta_widgets.analysis.findings.idle_time import MOST
@@ -99,10 +100,10 @@ def _operators(inputs: Inputs) -> Finding | None:
     calls, taken = (sum(getattr(host, of) for host in hosts.values()) for of in ("short", "short_ns"))
     short: Said = ""
     advice = "Look at these operators: their shapes and types, and how many threads they may use."
-    for name, said in ((name, _known(name, _ADVICE)) for name in longest_pct):
-        if said:
-            advice = said if name == longest[0][0] else f"For {brief(name)}: {decapitalised(said)}"
-            break
+    known = ((name, said) for name in longest_pct if (said := _known(name, _ADVICE)))
+    if found := next(known, None):
+        name, said = found
+        advice = said if name == longest[0][0] else f"For {brief(name)}: {decapitalised(said)}"
     if 2 * taken > sum(host.parts["operators"] for host in hosts.values()):
         often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
         per_step = {"per_step": bool(inputs.judged)}
@@ -256,8 +257,9 @@ def _around_most(rank_trace: RankTrace, host: HostTime) -> tuple[str, int] | Non
     """The narrowest call around most of what is outside, and how much; None if many operators lie there, too,
     as in the loop itself."""
     outside, operators = host.spent["outside"], host.spent["operators"]
-    name, there_ns = narrowest_open(rank_trace, host.enclosing, outside, MOST * outside.length)
-    calls = host.enclosing[named(rank_trace, name.__eq__)[host.enclosing]]
+    rows = places_of_thread(rank_trace, host.thread)
+    name, there_ns = narrowest_open(rank_trace, rows, outside, MOST * outside.length)
+    calls = rows[named(rank_trace, name.__eq__)[rows]]
     around = (open_time(rank_trace, calls) & operators).length
     return (name, there_ns) if name and around <= (1 - _ALL) * operators.length else None
 

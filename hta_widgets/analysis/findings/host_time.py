@@ -96,7 +96,6 @@ class HostTime:
     # Python functions and annotations that are open outside of operators, inner ones aside
     places: dict[str, int]
     regions: dict[str, int]  # annotations that lie in no other, and how long they are open
-    enclosing: Int64  # their rows
     long_ns: int  # what of the part outside lies in stretches of `LEAST_NS` or more
     longest_ns: int  # the longest
     optimizer: str  # name of its steps that run no backward pass
@@ -212,10 +211,9 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     if thread is None or not judged.length:
         return None
     classes, mine = rank_trace.event_class, rank_trace.thread == thread
-    of_host = rank_trace.on_host
-    operator = (classes == EventClass.HOST_OP) & of_host & ~marks_steps(rank_trace)
+    operator = (classes == EventClass.HOST_OP) & rank_trace.on_host & ~marks_steps(rank_trace)
     own_calls = operator & mine
-    enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
+    enclosing = _enclosing(rank_trace, thread)
     calling = enclosing | own_calls
     loading = judged & open_time(rank_trace, calling & named(rank_trace, is_data_loading))
     compiling = (judged & open_time(rank_trace, calling & named(rank_trace, _COMPILES.search))) - loading
@@ -243,7 +241,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
     spans = spans_of(rank_trace, at)
     own = _own(rank_trace, calls, operators)
-    places = np.flatnonzero(enclosing & ~marks_steps(rank_trace))
+    places = places_of_thread(rank_trace, thread)
     return HostTime(
         thread,
         judged.length,
@@ -254,7 +252,6 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         int(own[own < SHORT_NS].sum()),
         longest_names(rank_trace, places, _own(rank_trace, places, outside)),
         _regions(rank_trace, places[classes[places] == EventClass.ANNOTATION], judged),
-        places,
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
@@ -268,6 +265,16 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         *_reductions(rank_trace, judged, enclosing, own_calls),
         bool((calling & named(rank_trace, _SHARDS.search)).any()),
     )
+
+
+def places_of_thread(rank_trace: RankTrace, thread: int) -> Int64:
+    """The rows of a thread's Python functions and annotations, steps aside."""
+    return np.flatnonzero(_enclosing(rank_trace, thread) & ~marks_steps(rank_trace))
+
+
+def _enclosing(rank_trace: RankTrace, thread: int) -> Bool:
+    classes = among(rank_trace.event_class, (EventClass.PYTHON, EventClass.ANNOTATION))
+    return classes & rank_trace.on_host & (rank_trace.thread == thread)
 
 
 def _regions(rank_trace: RankTrace, rows: Int64, judged: Intervals) -> dict[str, int]:

@@ -93,9 +93,7 @@ def _judge(cause: Cause, inputs: Inputs) -> Finding | None:
         where=where.text(),
         follows=follows,
     )  # fmt: skip
-    return Finding(
-        loss.cost_ns,
-        share,
+    return loss.finding(
         text,
         cause.advise(inputs, where),
         "idle_breakdown",
