@@ -44,7 +44,7 @@ const finding = (noun: string, more: object = {}) => ({
 const CONTENT = {
   scope: "all 4 ranks, 4 steps, 100 ns per step",
   narrowed: false,
-  headline: "100 ns per step; 40 ns is reachable: <i>this</i>",
+  headline: "100 ns per step; it could be 40 ns without <i>this</i>",
   limits: "",
   whole_ns: 100,
   per_step: true,

@@ -119,7 +119,7 @@ def _of_headline(screen: Screen) -> Iterator[str]:
     if timed and far(timed[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
     said = apart[3] if apart else timed[2] if timed else ""
-    for clause in re.split(r"; (?=[\d.,]+ \S+ is reachable)", said):
+    for clause in re.split(r"; (?=it could be )", said):
         yield from _read(_TIMED, screen, clause)
 
 
@@ -155,6 +155,9 @@ def _of_bar(screen: Screen) -> Iterator[str]:
         most = max(most, ns * (work != "computing"))  # of other work, what was hidden may come to show
         if ns > most * (1 + _REL) + 0.006 * screen.saved + 2e3:
             yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {story.limits!r}"
+    if idle := re.search(rf"\bThe \w+ is idle for ({SHARE}) of the time\.", story.limits):
+        if wrong := _far_from(screen, idle[1], "idle"):
+            yield f"{wrong}: {story.limits!r}"
     steps = re.search(r", (\d[\d,]*)(?: of (\d[\d,]*))? steps?\b", story.scope)
     if steps and number(steps[1]) != len(screen.job.steps):
         yield f"{len(screen.job.steps)} steps are judged: {story.scope!r}"
@@ -174,7 +177,7 @@ def _longest_stream(rank: PlainRank) -> float:
     return max(of_streams.values(), default=0) / max(len(rank.judged_steps), 1)
 
 
-@form(_TIMED, rf"({TIME}) is reachable( at best)?: (.+)")
+@form(_TIMED, rf"it could be ({TIME})( at best)? without (.+)")
 def _reachable(screen: Screen, said: re.Match[str]) -> str:
     if far(said[1], screen.whole_ns - screen.saved, screen.whole_ns):
         return f"{screen.whole_ns - screen.saved:,.0f} ns remain"

@@ -79,6 +79,7 @@ class Headline:
     def beneath(self) -> Iterator[str]:
         """What the steps of a server lose, or what else there is to know of the bar."""
         if not (leading(self.frame).any() and self._on_devices):
+            yield self._idle
             yield self._limits
             return
         rate = self.frame[leading(self.frame)].iloc[0]
@@ -187,12 +188,21 @@ class Headline:
         # the two that are largest in the bar, in the order of the findings, which every surface has
         largest = sorted(savings, key=lambda part: -part.ns)[:2]
         causes = in_words([advice[part.finding].cause_words for part in savings if part in largest])
-        return f"{duration(left)} is reachable{best}: {causes}"
+        return f"it could be {duration(left)}{best} without {causes}"
 
     def _where(self, idle: Advice) -> str:
         """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
         call = claimed(self.frame[self.frame["topic"] == idle.topic].iloc[0], "most_idle_in")
         return f", mostly in {call}" if call else f": {idle.cause_words}"
+
+    @property
+    def _idle(self) -> str:
+        """For how long the device idles, where the headline says why and not how long."""
+        largest = next((part for part in self.parts if part.form in (*SAVINGS, "unknown")), None)
+        if not self._on_devices or largest is None or largest.lost_as != "idle" or " idle" in self.text:
+            return ""
+        share = percent(100.0 * self.whole.split["idle"] / self.whole.ns)
+        return f"The {self.whole.device} is idle for {share} of the time."
 
     @property
     def _limits(self) -> str:
@@ -217,9 +227,10 @@ class Headline:
             main = max(rest, key=lambda name: rest[name])
             said = _DOES[main].format(device=whole.device, pct=percent(100.0 * rest[main] / left))
             return f"Of the time that remains, {said.removesuffix(' of it')}."
-        if self._on_devices:
+        if self._on_devices and self._leading_work:  # the headline has it
             return ""
-        return str(next(iter(self.frame.loc[self.frame["role"] == "work", "text"]), ""))
+        work = next(iter(self.frame.loc[self.frame["role"] == "work", "text"]), "")
+        return str(work).partition(" Then ")[0]
 
 
 def without_time(frame: pd.DataFrame) -> str:

@@ -21,6 +21,8 @@ from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.formatting import ranks_in_words
 
 _LITTLE: Final = 3
+_HARDLY_PCT: Final = 20.0
+"""A share of the time so small is hardly any compute."""
 _BETWEEN_TWO: Final = ("send", "recv")
 _DOES: Final = {
     "loading": "in the data loader",
@@ -147,17 +149,29 @@ def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple
     """What makes it so much, as far as it shows, and what to do about it."""
     if (twice := _reduced_too_often(inputs, hosts)) is not None:
         return twice
+    larger = "As many bytes are moved for a small batch as for a large one: raise the batch. "
+    little = _computes_little(inputs, hosts)
     if any(host.sharded for host in hosts.values()):
-        return "", (
-            "FSDP moves as many bytes for a small batch as for a large one: raise the batch. If memory "
-            "allows, keep gathered parameters for the backward pass (reshard_after_forward=False)."
+        return little, larger + (
+            "If memory allows, keep gathered parameters for the backward pass (reshard_after_forward=False)."
         )
     if _is_between_two(name):
         return _of_stages(inputs, hosts)
-    return "", (
+    of_gradients = bool(little) and any(host.reduced for host in hosts.values())
+    return little if of_gradients else "", larger * of_gradients + (
         "Communicate less often (fewer, larger pieces), less at a time (fewer bytes per value), or beside "
         "work that does not need the result."
     )
+
+
+def _computes_little(inputs: Inputs, hosts: dict[int, HostTime]) -> Said:
+    """That the threads hardly compute between collectives."""
+    computing = [100.0 * host.parts["operators"] / host.window_ns for host in hosts.values()]
+    share = sum(computing) / len(computing)
+    if share > _HARDLY_PCT:
+        return ""
+    computes = inputs.of_time("computes_between_collectives", share, tuple(hosts), part="operators")
+    return say(" Operators that compute take only {share}.", share=computes)
 
 
 def _is_between_two(name: str) -> bool:

@@ -113,6 +113,7 @@ class Rule:
     of_some_steps: bool = False
     no_reason: bool = False  # what is lost is known, and not why
     once: bool = False  # it passes, and is no part of the steady state
+    mistake: bool = False  # of the program: whatever it costs, it stands beneath the headline
     unjudged: bool = False  # it is about what of the recording is not judged
 
     @property

@@ -123,6 +123,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP, NO_DEVICE, DIFFERENT_RECORDINGS)}
+MISTAKES: Final = frozenset(rule.topic for rule in RULES if rule.mistake)
 
 
 def leading(frame: pd.DataFrame) -> pd.Series[bool]:

@@ -23,7 +23,7 @@ from hta_widgets.analysis.findings.headline import (
 )
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, beside
+from hta_widgets.analysis.findings.rules import BY_TOPIC, MISTAKES, beside
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -33,7 +33,7 @@ from hta_widgets.analysis.findings.sections import (
     SAVES,
     UNKNOWN,
 )
-from hta_widgets.analysis.findings.story_advice import Advice, advice_of
+from hta_widgets.analysis.findings.story_advice import Advice, advice_of, sentences_of
 from hta_widgets.analysis.findings.withheld import all_withheld
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import (
@@ -128,6 +128,7 @@ def _story(frame: pd.DataFrame, job: ref[Trace], scope: Scope) -> Story:
     found = frame[(frame["part_of"] == "") & frame["section"].isin((SAVES, UNKNOWN, LATER, MEMORY))]
     found = found[~found["role"].eq("work")]
     aside = found["role"].eq("aside") | (found["share_pct"].eq(0) & found["section"].ne(MEMORY))
+    remarks = found[aside & ~found["topic"].isin(MISTAKES)]
     rows = [row for _, row in found[~aside].iterrows()]
     of_recording = frame[frame["section"] == RECORDING]
     apart = of_recording[of_recording["role"] == "aside"]
@@ -154,7 +155,7 @@ def _story(frame: pd.DataFrame, job: ref[Trace], scope: Scope) -> Story:
         advice=advice,
         clean=_clean(frame),
         unknown=_unjudged(frame),
-        asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
+        asides=[*apart["text"].map(str), *remarks["text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
         nothing=_nothing(frame, whole),
         hint="" if (work := work_of(frame)) is None else str(work["suggestion"]),
@@ -197,6 +198,7 @@ def _beside(frame: pd.DataFrame, line: Headline | None) -> Iterator[str]:
     apart = frame.loc[apart_from_work(frame), "headline"]
     yield from (f"{said}." for said in apart if line is None or said != line.first)
     yield from frame.loc[beside(frame) & (frame["role"] == "recording"), "text"]
+    yield from (sentences_of(text)[0] for text in frame.loc[frame["topic"].isin(MISTAKES), "text"])
     verdict = frame[_instead(frame)]
     yield from (
         capitalised(row["text"].removeprefix(f"{row['title']}: "))

@@ -80,9 +80,9 @@ def advice_of(
     )
     rule = BY_TOPIC.get(row["topic"])
     label = (rule and _of_rank(rule.label, row)) or title(row)
-    first, *more = _sentences(str(row["text"]))
+    first, *more = sentences_of(str(row["text"]))
     inner = frame[frame["part_of"] == row["topic"]]
-    more += [_sentences(str(text))[0] for text in inner["text"]]
+    more += [sentences_of(str(text))[0] for text in inner["text"]]
     what = [first, *(text for text in more if _HOW_MUCH.match(text) and not _NO_NEWS.match(text))]
     places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
@@ -144,7 +144,7 @@ def _sure(
 ) -> str:  # fmt: skip
     """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
     together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
-    said = " ".join(each for each in _sentences(str(row["saving"])) if not together.match(each))
+    said = " ".join(each for each in sentences_of(str(row["saving"])) if not together.match(each))
     if form != "hidden" or whole is None:
         if form == "bound" and row["method"] == "replay":
             said = f"{said} {_upper_bound(whole, parts, part, float(row['saving_pct']))}"
@@ -212,7 +212,7 @@ def _longest_in_shortest(trace: Trace, inputs: Inputs) -> list[str]:
     ]
 
 
-def _sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
     """The sentences of a text."""
     return [each for each in re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text.strip()) if each] or [""]
 
@@ -242,6 +242,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += " (its slow host)"
     elif passes := claimed(row, "forward_passes"):  # each followed by all reductions, where once would do
         words += f" (gradients are reduced {passes} times per step)"
+    elif computes := claimed(row, "computes_between_collectives"):
+        words += f" (operators that compute take {computes})"
     elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
     return words

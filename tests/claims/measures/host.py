@@ -165,6 +165,7 @@ def stalled(rank: PlainRank, thread: list[Record]) -> list[Record]:
     return found if 10 * part >= 6 else []
 
 
+@check("computes_between_collectives")
 @check("host_time")
 def host_time(job: Job, stated: Stated) -> str:
     """A part of the time of the thread of the steps, without any device work.

@@ -609,19 +609,52 @@ def test_gradients_that_are_reduced_once_or_in_unknown_passes_are_not(
     assert "forward passes" not in row["text"] and "no_sync" not in row["suggestion"]
 
 
-def test_fsdp_is_communication_whatever_node_of_autograd_it_runs_in(tmp_path: Path) -> None:
-    def gather(program: Program, number: int) -> None:
-        with (
-            program.inside("cpu_op", "RegisterPostBackwardFunctionBackward"),
-            program.inside("user_annotation", "FSDP::post_backward_reduce (0)"),
-        ):
-            program.operator("aten::copy_", 4 * MS)
-            program.silence(2 * MS)
+def gathering(program: Program, number: int) -> None:
+    with (
+        program.inside("cpu_op", "RegisterPostBackwardFunctionBackward"),
+        program.inside("user_annotation", "FSDP::post_backward_reduce (0)"),
+    ):
+        program.operator("aten::copy_", 4 * MS)
+        program.silence(2 * MS)
 
-    rows = told(tmp_path, steps(gather))
+
+def test_fsdp_is_communication_whatever_node_of_autograd_it_runs_in(tmp_path: Path) -> None:
+    rows = told(tmp_path, steps(gathering))
     assert rows["host_collectives"]["cost_ns"] == 6 * 6 * MS
     assert "raise the batch" in rows["host_collectives"]["suggestion"]
     assert "host_operators" not in rows
+
+
+def reducing_once(program: Program, number: int) -> None:
+    with program.inside("user_annotation", "DistributedDataParallel.forward"):
+        program.operator("aten::linear", 100 * US)
+    program.operator("c10d::allreduce_", 6 * MS)
+
+
+def receiving(program: Program, number: int) -> None:
+    program.operator("gloo:all_gather", 6 * MS)
+
+
+@pytest.mark.parametrize(
+    ("body", "work_ns", "little"),
+    [
+        (gathering, 200 * US, True),
+        (gathering, 600 * US, False),
+        (reducing_once, 200 * US, True),
+        (reducing_once, 600 * US, False),
+        (receiving, 200 * US, False),  # a larger batch may be more to exchange
+    ],
+)
+def test_hardly_any_compute_between_collectives(
+    tmp_path: Path, body: Body, work_ns: int, little: bool
+) -> None:
+    trace = opened(tmp_path, steps(body, work_ns))
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["host_collectives"]
+    assert ("Operators that compute take only" in row["text"]) is little
+    assert ("(operators that compute take" in first_lines(trace, frame)) is little
+    assert not little or "raise the batch" in row["suggestion"]
+    assert not list(faults_of(trace, frame))
 
 
 def test_sends_of_a_pipeline_name_the_stage_with_most_to_compute(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hta_widgets import Trace
 from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.story import story
 from tests.analysis.kineto_file import write
 from tests.claims.checking import faults_of
 from tests.verdicts.planted.host_program import MS, US, Program
@@ -42,6 +44,9 @@ def told(folder: Path, found: Program) -> dict[str, str]:
     trace = Trace.open(write(folder / "trace.json", found.events), cache=False)
     frame = overview(trace)
     rows = frame[frame["topic"].isin(["without_eval", "without_train"])]
+    screen = story(trace, frame=frame)
+    for text in rows["text"]:  # its first sentence, once
+        assert re.split(r"(?<=[.?]) ", text)[0] in screen.limits and text not in screen.asides
     assert not list(faults_of(trace, rows))
     return dict(zip(rows["topic"], rows["text"], strict=True))
 

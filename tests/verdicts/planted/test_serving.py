@@ -381,7 +381,7 @@ def test_keys_and_values_that_are_swapped_within_steps(tmp_path: Path) -> None:
     assert not faults(trace)
     assert "matrix products 60.0 % and copies 40.0 %" in rows_of(trace)["serving_work"]["text"]
     assert "kv_transfer" in rows_of(trace)
-    assert re.search(r"; 39\.\d % of the time is due to copies without compute$", story(trace).headline)
+    assert re.search(r"; 39\.\d % of the time is due to exposed copies$", story(trace).headline)
 
 
 @pytest.mark.parametrize(("apart_ns", "rank"), [(0, None), (3 * MS, 1)])
