@@ -302,6 +302,11 @@ def classify_events(
     return classes[inverse], device[category], guessed[inverse]
 
 
+def is_optimizer_step(name: str) -> bool:
+    """Whether that is how the profiler calls a step of an optimizer."""
+    return name.startswith("Optimizer.step#")
+
+
 def own_name(name: str) -> str:
     """The function's own name: without template arguments, parameters and the anonymous namespace."""
     plain = name.replace("(anonymous namespace)::", "")

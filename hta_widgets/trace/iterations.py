@@ -17,7 +17,7 @@ import pandas as pd
 
 from hta_widgets.arrays import Bool, Int16, Int32, Int64, UInt8
 from hta_widgets.frames import typed_array
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import EventClass, is_optimizer_step
 from hta_widgets.trace.periodicity import repeats
 from hta_widgets.trace.step_names import ServingStep, profiler_step, runner_scopes, serving_step
 
@@ -203,7 +203,7 @@ def _repeated_annotation(events: Recorded) -> list[Window]:
     for row in rows:
         counted.setdefault(int(events.name[row]), []).append(int(row))
     for code, spans in counted.items():
-        if events.names[code].startswith("Optimizer.step#") and len(spans) > 1 and _apart(events, spans):
+        if is_optimizer_step(events.names[code]) and len(spans) > 1 and _apart(events, spans):
             edges = [int(work[0]), *(int(events.end[row]) for row in spans)]
             label = events.names[code]
             return [Window(a, b, f"{label} {k}") for k, (a, b) in enumerate(pairwise(edges)) if a < b]

@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import named
 from hta_widgets.arrays import Bool, Int64
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import EventClass, is_optimizer_step
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -21,7 +21,6 @@ ADVICE: Final = (
     "Run all but the last forward and backward pass of a step in model.no_sync(): gradients add up "
     "locally, and are reduced once."
 )
-_OPTIMIZER: Final = re.compile(r"^Optimizer\.step#")
 
 
 def begun(rank_trace: RankTrace, judged: Intervals, chosen: Bool) -> Int64:
@@ -63,7 +62,7 @@ def _passes_and_calls(inputs: Inputs, rank: int, event_ids: bytes, sizes: bytes)
     rank_trace, judged, steps = inputs.trace.rank(rank), inputs.judged_time(rank), inputs.judged
     ranges = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
     passes = begun(rank_trace, judged, ranges & named(rank_trace, FORWARD.search))
-    updates = begun(rank_trace, judged, ranges & named(rank_trace, _OPTIMIZER.search))
+    updates = begun(rank_trace, judged, ranges & named(rank_trace, is_optimizer_step))
     rows = rank_trace.row_of_event[np.frombuffer(event_ids, np.int64)]
     whole = steps and len(updates) == steps and len(passes) >= 2 * steps and not len(passes) % steps
     if not whole or (rank_trace.launch[rows] < 0).any():

@@ -17,7 +17,7 @@ from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.arrays import Bool
 from hta_widgets.formatting import brief
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import EventClass, is_optimizer_step
 
 _JOIN = "Copy fewer, larger pieces: put what belongs together into one pinned buffer, and copy that at once."
 _READ_LATER = "Read back later or less often, or launch more before."
@@ -120,7 +120,7 @@ def _is_most(where: Where, gaps: Bool) -> bool:
 def _before_optimizer(inputs: Inputs, where: Where) -> bool:
     """Whether most of the time lies before kernels that the optimizer launches."""
     rank_trace, idle = inputs.trace.rank(where.rank), inputs.idle_causes(where.rank)
-    steps = rows_named(rank_trace, lambda name: name.startswith("Optimizer.step#"))
+    steps = rows_named(rank_trace, is_optimizer_step)
     steps = steps[~rank_trace.is_device[steps]]
     launch = rank_trace.launch[idle.next_row[idle.gaps.end.searchsorted(where.idle.end)]].astype(np.int64)
     known = launch >= 0

@@ -15,9 +15,9 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
 from hta_widgets.analysis.findings.sections import OPEN, RECORDING, VERDICT
-from hta_widgets.analysis.findings.story_advice import Advice, claimed, stated
+from hta_widgets.analysis.findings.story_advice import Advice, amount_claimed, claimed, stated
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-from hta_widgets.formatting import decapitalised, duration, in_words, percent
+from hta_widgets.formatting import capitalised, decapitalised, duration, in_words, percent
 from hta_widgets.trace.scope import Scope
 
 _NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
@@ -81,6 +81,7 @@ class Headline:
         if not (leading(self.frame).any() and self._on_devices):
             yield self._idle
             yield self._limits
+            yield self._beside_work
             return
         rate = self.frame[leading(self.frame)].iloc[0]
         yield str(rate["text"]).removeprefix(rate["headline"]).lstrip(". ")
@@ -164,12 +165,11 @@ class Headline:
     @cached_property
     def _leading_work(self) -> str:
         """The work that takes nearly all of the time, unless much else is lost, or unknown."""
-        lost = [
-            part.ns
-            for part in self.parts
-            if part.form == "unknown" and self.advice[part.finding].cause_words not in _NAMELESS
-        ]
-        much = 100.0 * max([saved_in(self.parts), *lost]) >= WARNING_PCT * self.whole.ns
+        lost = [part.ns for part in self._named_losses]
+        least, row = WARNING_PCT, work_of(self.frame)
+        if row is not None and (longest := amount_claimed(row, "operator_time")) >= 50.0:
+            least = max(least, longest / 2)  # one operator of the host is most of it
+        much = 100.0 * max([saved_in(self.parts), *lost]) >= least * self.whole.ns
         untold = len(unknown(self.frame)) or idle_unknown(self.frame, self.whole)  # about devices
         return "" if much or (self._on_devices and untold) else _works(self.frame, self.whole)
 
@@ -205,6 +205,22 @@ class Headline:
         return f"The {self.whole.device} is idle for {share} of the time."
 
     @property
+    def _beside_work(self) -> str:
+        """What is lost beside the operators of a host, where the headline is about these."""
+        lost = [part for part in self._named_losses if 100.0 * part.ns >= WARNING_PCT * self.whole.ns]
+        if self._on_devices or not self._leading_work or not lost:
+            return ""
+        per = " per step" if self.whole.per_step else ""
+        cause = capitalised(self.advice[lost[0].finding].cause_words)
+        return f"{cause}: {duration(lost[0].ns)}{per}{_NOT_ESTIMATED}."
+
+    @property
+    def _named_losses(self) -> list[Part]:
+        """What is lost for a reason, or at a place, that is known, and what can be saved of it is not."""
+        lost = [part for part in self.parts if part.form == "unknown"]
+        return [part for part in lost if self.advice[part.finding].cause_words not in _NAMELESS]
+
+    @property
     def _limits(self) -> str:
         whole, advice = self.whole, self.advice
         saved = any(part.form in SAVINGS for part in self.parts)
@@ -212,15 +228,16 @@ class Headline:
         apart = saved or (self._on_devices and bool(self._leading_work))
         per = " per step" if whole.per_step else ""
         for form, end in (
-            ("hidden", ", but taking it away saves nothing yet"),
-            ("unknown", "; what can be saved of that is not estimated"),
+            ("hidden", ", but taking that away alone saves nothing yet"),
+            ("unknown", ", saving not estimated"),
         ):
             found = [part for part in self.parts if part.form == form and is_large(part, whole)]
             if found and (form == "hidden" or (apart and not self._loses_far_more)):
                 most = max(found, key=lambda part: part.ns)
+                more = "another " if saved and form == "unknown" else ""
                 if passes(advice[most.finding].topic):
-                    end = ", which later steps do not have"
-                return f"{advice[most.finding].noun}: {advice[most.finding].figure}{per}{end}."
+                    more, end = "", ", which later steps do not have"
+                return f"{advice[most.finding].noun}: {more}{duration(most.ns)}{per}{end}."
         rest = {name: _rest(self.parts, name) for name in CLASSES}
         left = sum(rest.values())
         if saved and 100.0 * left >= LEAST_PCT * whole.ns:

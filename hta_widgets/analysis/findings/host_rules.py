@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
 from hta_widgets.analysis.findings.call_time import narrowest_open, open_time
 from hta_widgets.analysis.findings.callers import place_claim
@@ -32,9 +34,10 @@ from hta_widgets.analysis.findings.idle_time import MOST
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.lost_device_rules import host_windows
 from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rule, never
-from hta_widgets.analysis.idle.causes import named
+from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief, decapitalised, percent
+from hta_widgets.trace.classify import is_optimizer_step
 from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST_NAMES: Final = 2
@@ -58,6 +61,8 @@ _ADVICE: Final = {
     "PyTorch is built with oneDNN (torch.backends.mkldnn.is_available()).",
     r"convolution": "Try channels_last for the model and its input, and torch.compile. bfloat16 is faster "
     "where the CPU has AMX or AVX-512 BF16.",
+    r"^aten::bmm$": "If that is attention, with aten::_softmax between products, "
+    "torch.nn.functional.scaled_dot_product_attention does it in one operator.",
     r"^aten::(?:add|b|badd)?mm$": 'torch.autocast("cpu", torch.bfloat16) is faster where the CPU has AMX or '
     "AVX-512 BF16. Fewer and larger products use more of the cores.",
     r"^aten::copy_$": "Look for what copies: .to(), .contiguous() and .reshape() after a permute. "
@@ -65,6 +70,11 @@ _ADVICE: Final = {
     r"^aten::(?:uniform|normal|bernoulli|random)_$": "Draw random numbers once for several steps, or fewer.",
 }
 """What to do about the longest operators, by their names."""
+_PRODUCT: Final = re.compile(r"^aten::(?:add|b|badd)?mm$|convolution")
+_IN_BF16: Final = (
+    "Their inputs are bfloat16 already. Without AMX or AVX-512 BF16 (lscpu) the CPU has no units for it, "
+    "and float32 is faster."
+)
 _ADVICE_OUTSIDE: Final = {
     r"<built-in function collect>": "Collect garbage less often: gc.collect() now and then, and gc.freeze() "
     "once all that stays is made.",
@@ -103,6 +113,8 @@ def _operators(inputs: Inputs) -> Finding | None:
     known = ((name, said) for name in longest_pct if (said := _known(name, _ADVICE)))
     if found := next(known, None):
         name, said = found
+        if _PRODUCT.search(name) and any(_mostly_bf16(inputs.trace.rank(rank), name) for rank in ranks):
+            said = _IN_BF16
         advice = said if name == longest[0][0] else f"For {brief(name)}: {decapitalised(said)}"
     if 2 * taken > sum(host.parts["operators"] for host in hosts.values()):
         often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
@@ -134,9 +146,22 @@ def _operators(inputs: Inputs) -> Finding | None:
     most = longest and 2 * longest[0][1] > whole
     headline = f"{'mostly' if most else 'above all'} {brief(name)}" if name else ""
     headline += f" ({percent(longest_pct[name])})" if name in longest_pct else ""
+    if not most and where and is_optimizer_step(region):
+        headline = f"mostly in {brief(region)} ({percent(100.0 * open_ns / whole)})"
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
+
+
+def _mostly_bf16(rank_trace: RankTrace, name: str) -> bool:
+    """Whether an operator is passed bfloat16 most of its time, as far as that is recorded."""
+    if not rank_trace.has_argument("input_type"):
+        return False
+    rows = rows_named(rank_trace, name.__eq__)
+    texts = [*rank_trace.table.dictionary("input_type"), ""]  # the last for none
+    codes = rank_trace.argument_codes_of("input_type", rows)
+    is_bf16 = np.array(["BFloat16" in text for text in texts])[codes]
+    return 2 * int(rank_trace.dur[rows[is_bf16]].sum()) > int(rank_trace.dur[rows].sum())
 
 
 def _run_fewer(inputs: Inputs) -> str:

@@ -26,7 +26,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.arrays import Bool, Int64
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import EventClass, is_optimizer_step
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.rank_trace import RankTrace
 
@@ -62,7 +62,6 @@ _REDUCES = re.compile(r"^c10d::allreduce_")
 # DDP's reducer goes on with what was reduced.
 _REDUCED = re.compile(r"reducer::copy_bucket_to_grad$")
 _SHARDS = re.compile(r"^(?:FSDP|fsdp)::")
-_OPTIMIZER = re.compile(r"^Optimizer\.step#")
 _FUSED = re.compile(r"^aten::_fused_")
 # To read a value that the host has computed takes no longer.
 _READ_NS: Final = 20_000
@@ -232,7 +231,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
     outside = silent - waits - elsewhere
     lengths = outside.end - outside.start
     spent = (loading, compiling, operators, communicating | waits, elsewhere, outside)
-    updating = without_backward(rank_trace, np.flatnonzero(enclosing & named(rank_trace, _OPTIMIZER.search)))
+    updating = without_backward(rank_trace, np.flatnonzero(enclosing & named(rank_trace, is_optimizer_step)))
     update = judged & open_time(rank_trace, updating)
     calls = np.flatnonzero(own_calls)
     begins = rank_trace.start[calls]

@@ -23,6 +23,7 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
 _MOST, _NEARLY_ALL = 0.5, 0.9
+_PROFILER: Final = {"before": "starts", "after": "ends", "around": "starts or ends"}
 _LEAST_NS: Final = 1_000_000
 _WHOLE_STEPS: Final = (
     "Start the profiler after the set-up, and record whole steps: torch.profiler.schedule(wait=1, warmup=3, "
@@ -100,11 +101,12 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     where = NOTHING_SAID
     if 2 * own.length >= apart.length:
+        profiler = f"the profiler {_PROFILER[ends.side]}"
         where = say(
-            " For {time} of it the program records no call: the profiler starts or ends.",
+            f" For {{time}} of it the program records no call: {profiler}.",
             time=Claim("apart_calls", own.length, "ns", "", ranks),
         )
-        headline += ", while the profiler starts or ends"
+        headline += f", while {profiler}"
         place = ""
     elif place:
         starting = place in inputs.cold_calls(rank)

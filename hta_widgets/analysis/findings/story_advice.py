@@ -244,6 +244,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" (gradients are reduced {passes} times per step)"
     elif computes := claimed(row, "computes_between_collectives"):
         words += f" (operators that compute take {computes})"
+    elif longest := claimed(row, "longest_collective"):
+        words += f" (longest in {longest})"
     elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
     return words
@@ -251,8 +253,8 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
 
 def _held_in(row: pd.Series) -> str:
     """The function in which a host is for long while most of a loss lasts; "" where no single one is."""
-    longest = (each["value"] for each in _claims(row) if each["measure"] == "longest_idle")
-    return claimed(row, "most_idle_in").rpartition(": ")[2] if next(longest, 0) >= PAUSE_NS else ""
+    held = amount_claimed(row, "longest_idle") >= PAUSE_NS
+    return claimed(row, "most_idle_in").rpartition(": ")[2] if held else ""
 
 
 def _claims(row: pd.Series) -> list[dict[str, Any]]:
@@ -262,6 +264,11 @@ def _claims(row: pd.Series) -> list[dict[str, Any]]:
 def claimed(row: pd.Series, measure: str) -> str:
     """The first claim of a measure, as a row of `overview` shows it; "" if it has none."""
     return next((str(claim["shown"]) for claim in _claims(row) if claim["measure"] == measure), "")
+
+
+def amount_claimed(row: pd.Series, measure: str) -> float:
+    """The value of that claim; 0 if it has none."""
+    return float(next((claim["value"] for claim in _claims(row) if claim["measure"] == measure), 0))
 
 
 def stated(row: pd.Series, other: pd.Series) -> bool:

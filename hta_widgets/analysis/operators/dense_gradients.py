@@ -16,7 +16,7 @@ from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError
 from hta_widgets.analysis.operators.recorded import alike, recorded_inputs
 from hta_widgets.arrays import Float64, Int64
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import EventClass, is_optimizer_step
 from hta_widgets.trace.rank_trace import RankTrace
 
 _MAKE: Final = {"aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward"}
@@ -102,7 +102,7 @@ def _used_in_products(rank_trace: RankTrace) -> set[Shape]:
 
 def _updates(rank_trace: RankTrace) -> list[tuple[int, Inputs]]:
     """The operators in steps of optimizers that take tensors, and their inputs."""
-    steps = named(rank_trace, lambda name: name.startswith("Optimizer.step#"))
+    steps = named(rank_trace, is_optimizer_step)
     steps &= rank_trace.event_class == EventClass.ANNOTATION
     time = Intervals.union(rank_trace.start[steps], rank_trace.end[steps])
     recorded = recorded_inputs(rank_trace)

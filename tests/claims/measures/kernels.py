@@ -403,7 +403,7 @@ def limiter(job: Job, stated: Stated) -> str:
 
 WORDS = {
     "elementwise": r"elementwise|triton_(?:poi|for)|foreach|multi_tensor|OpTensor|distribution|dropout"
-    r"|Pointwise|SubTensor|Op\dd?Tensor",
+    r"|Pointwise|SubTensor|Op\dd?Tensor|act_and_mul",
     "normalization": r"norm|bn_|GammaBeta|ComputeInternalGradients|RMS",
     "reduction": r"reduce|triton_(?:red|per)|pool|loss|NLL|PostGSU",
     "copy": r"copy|Cat", "softmax": r"soft_?max", "optimizer": r"adam|sgd|lamb|optim", "fill": r"fill",

@@ -1024,7 +1024,7 @@ def test_a_loss_of_few_steps_is_told_as_one(
     assert what in row["text"] and ("of it lies in iteration" in row["text"]) is bool(named)
     assert named in row["text"]
     if part == "outside":
-        assert ("in 1 of 6 steps, saving not" in story(trace).headline) is bool(named)
+        assert ("in 1 of 6 steps: 2.00 ms" in story(trace).limits) is bool(named)
     if named:
         false = frame["claims"].str.replace('"steps": [1]', '"steps": [2]')
         assert set(false) != set(frame["claims"]) and faults_of(trace, frame.assign(claims=false))
@@ -1079,3 +1079,56 @@ def test_little_that_nothing_names_beside_operators_is_no_finding(
     tmp_path: Path, ns: int, is_told: bool
 ) -> None:
     assert ("host_outside" in told(tmp_path, steps(lambda program, _: program.silence(ns)))) is is_told
+
+
+# -- what operators are, and which of them lead ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "advice"),
+    [
+        ("aten::mm", ["c10::BFloat16", "c10::BFloat16"], "bfloat16 already"),
+        ("aten::mm", ["float", "float"], "torch.autocast"),
+        ("aten::mm", None, "torch.autocast"),
+        ("aten::bmm", None, "scaled_dot_product_attention"),
+        ("aten::sort", ["c10::BFloat16"], "shapes and types"),
+    ],
+)
+def test_products_in_bfloat16_are_not_told_to_use_it(
+    tmp_path: Path, name: str, types: list[str] | None, advice: str
+) -> None:
+    args = {"Input type": types} if types else {}
+
+    def multiply(program: Program, number: int) -> None:
+        for _ in range(5):
+            with program.inside("cpu_op", name, **args):
+                program.silence(4 * MS)
+
+    assert advice in told(tmp_path, steps(multiply, 100 * US))["host_operators"]["suggestion"]
+
+
+@pytest.mark.parametrize(("loading_ns", "leads"), [(4 * MS, False), (14 * MS, True)])
+def test_an_operator_that_takes_most_leads_unless_much_is_lost(
+    tmp_path: Path, loading_ns: int, leads: bool
+) -> None:
+    def sort(program: Program, number: int) -> None:
+        program.load(loading_ns)
+        program.operator("aten::sort", 30 * MS)
+
+    trace = opened(tmp_path, steps(sort))
+    screen = story(trace)
+    assert ("is due to the data loader" in screen.headline) is leads
+    assert ("mostly aten::sort" in screen.headline) is not leads
+    assert leads or re.search(r"The data loader: 4\.\d+ ms per step, saving not estimated\.$", screen.limits)
+
+
+@pytest.mark.parametrize(("name", "named"), [("Optimizer.step#SparseAdam.step", True), ("forward", False)])
+def test_an_optimizer_in_which_most_time_lies_is_named(tmp_path: Path, name: str, named: bool) -> None:
+    def update(program: Program, number: int) -> None:
+        with program.inside("user_annotation", name):
+            for each in ("aten::add", "aten::index", "aten::mul"):
+                program.operator(each, 4 * MS)
+
+    trace = opened(tmp_path, steps(update))
+    assert (f"mostly in {name} (8" in story(trace).headline) is named
+    assert not list(faults_of(trace, overview(trace)))

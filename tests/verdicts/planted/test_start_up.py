@@ -394,8 +394,8 @@ def test_the_profilers_own_time_is_told_apart(tmp_path: Path) -> None:
     }
     program.events.append({**own, "ts": f"{first:.3f}", "dur": 200 * MS, "args": {}})
     found = judged(program, tmp_path)
-    assert "the profiler starts or ends" in found["text"].iloc[0]
-    assert "while the profiler starts or ends" in first_lines(program.open(tmp_path))
+    assert "the profiler ends" in found["text"].iloc[0]
+    assert "while the profiler ends" in first_lines(program.open(tmp_path))
 
 
 def test_a_pause_between_two_recordings_is_not_outside(tmp_path: Path) -> None:
