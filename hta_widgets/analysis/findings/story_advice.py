@@ -34,6 +34,8 @@ _HOW_MUCH: Final = re.compile(
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _FASTER_HOST: Final = "[edits.host(0.5)]"
+_MISLEADING_PCT: Final = 50.0
+"""Where a few steps take so much longer than others, the mean is that of no step."""
 _MOST_STEPS: Final = 256  # of all ranks
 
 
@@ -248,6 +250,10 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" (longest in {longest})"
     elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
+    for _, part in parts[parts["share_pct"] >= _MISLEADING_PCT].iterrows():
+        if slow := claimed(part, "slow_steps"):
+            where = f"most of it in {slow} of {claimed(part, 'steps')} steps"
+            words = f"{words[:-1]}; {where})" if words.endswith(")") else f"{words} ({where})"
     return words
 
 

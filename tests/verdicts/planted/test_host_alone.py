@@ -871,6 +871,16 @@ def test_a_long_step_is_not_counted_twice(
     assert sum(part.ns for part in told.parts) == told.whole_ns
 
 
+@pytest.mark.parametrize(("long_ms", "named"), [(80, True), (20, False)])
+def test_a_mean_that_is_of_no_step_is_said(tmp_path: Path, long_ms: int, named: bool) -> None:
+    def body(program: Program, number: int) -> None:
+        program.silence((long_ms if number == 4 else 4) * MS)
+
+    headline = story(opened(tmp_path, steps(body))).headline
+    assert "due to time outside of operators" in headline
+    assert ("(most of it in 1 of 6 steps)" in headline) is named
+
+
 def test_of_several_ranks_a_long_step_costs_all_of_it(tmp_path: Path) -> None:
     """Which of them loses what in all steps differs: nothing is left out."""
 
