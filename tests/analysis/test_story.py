@@ -457,7 +457,7 @@ def test_of_several_recordings_the_one_that_is_open_is_named() -> None:
     folder = shared_input("recordings/three_experiments")
     for name in ("trace_06.json.gz", "trace_04.json.gz"):
         trace = Trace.open(folder, cache=False, recording=name)
-        assert story(trace, None, overview(trace)).scope.endswith(f"per step, recording {name} of 3")
+        assert story(trace, None, overview(trace)).scope.endswith(f"per step, recording {name}, one of 3")
     alone = Trace.open(folder / "trace_04.json.gz", cache=False)
     assert "recording" not in story(alone, None, overview(alone)).scope
 

@@ -245,7 +245,7 @@ def _scope_line(trace: Trace, scope: Scope, inputs: Inputs, whole: Whole | None)
     if whole:
         said.append(f"{duration(whole.ns)} {'per step' if whole.per_step else 'in all'}")
     if trace.recording:
-        said.append(f"recording {encodable(trace.recording)} of {len(trace.recordings):,}")
+        said.append(f"recording {encodable(trace.recording)}, one of {len(trace.recordings):,}")
     if trace.failed:
         said.append(f"without {counted(len(trace.failed), 'file')} that could not be read")
     return ", ".join(said)
