@@ -14,7 +14,7 @@ from hta_widgets.analysis.evidence.document import evidence
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.findings.bar import CLASSES, Part, Whole, whole_of_step, whole_parts
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.rules import BY_TOPIC, RULES
 from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.analysis.findings.story import Story, story, without_little
 from hta_widgets.analysis.findings.story_advice import once_faster
@@ -125,8 +125,10 @@ def one_order(frame: pd.DataFrame, told: Story, of_agents: list[dict[str, Any]])
     assert [each.topic for each in told.advice][: len(own)] == first
     listed, order = [each["id"] for each in of_agents], list(frame["topic"])
     assert listed == sorted(listed, key=order.index) and first[0] in listed
+    better = [rule.better for each in told.advice if (rule := BY_TOPIC[each.topic]).better]
     named = [each.cause_words for each in told.advice if each.cause_words in told.headline]
-    assert named or " idles " in told.headline  # where hardly anything else takes time
+    # where hardly anything else takes time
+    assert named or " idles " in told.headline or any(f"with {each}" in told.headline for each in better)
     largest = sorted((part for part in told.parts if part.form in SAVINGS), key=lambda part: -part.ns)[:2]
     assert {*named} <= {told.advice[part.finding].cause_words for part in largest}
     assert [told.headline.index(each) for each in named] == sorted(map(told.headline.index, named))

@@ -177,7 +177,7 @@ def _longest_stream(rank: PlainRank) -> float:
     return max(of_streams.values(), default=0) / max(len(rank.judged_steps), 1)
 
 
-@form(_TIMED, rf"it could be ({TIME})( at best)? without (.+)")
+@form(_TIMED, rf"it could be ({TIME})( at best)? (with(?:out)? .+)")
 def _reachable(screen: Screen, said: re.Match[str]) -> str:
     if far(said[1], screen.whole_ns - screen.saved, screen.whole_ns):
         return f"{screen.whole_ns - screen.saved:,.0f} ns remain"

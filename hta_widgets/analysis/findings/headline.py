@@ -187,8 +187,11 @@ class Headline:
         best = " at best" if any(part.form == "bound" for part in savings) else ""
         # the two that are largest in the bar, in the order of the findings, which every surface has
         largest = sorted(savings, key=lambda part: -part.ns)[:2]
-        causes = in_words([advice[part.finding].cause_words for part in savings if part in largest])
-        return f"it could be {duration(left)}{best} without {causes}"
+        named = [advice[part.finding] for part in savings if part in largest]
+        better = [rule.better for each in named if (rule := BY_TOPIC[each.topic]).better]
+        causes = [each.cause_words for each in named if not BY_TOPIC[each.topic].better]
+        changes = [f"with {in_words(better)}"] * bool(better) + [f"without {in_words(causes)}"] * bool(causes)
+        return f"it could be {duration(left)}{best} {in_words(changes)}"
 
     def _where(self, idle: Advice) -> str:
         """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""

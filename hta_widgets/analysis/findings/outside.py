@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
 from hta_widgets.analysis.idle.causes import is_data_loading, named
+from hta_widgets.analysis.idle.cold_calls import first_call
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.formatting import brief, duration
@@ -95,7 +96,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     rank_trace = inputs.trace.rank(rank)
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
-    judged = "what is judged"
+    judged = _edge(rank_trace, ends)
     if inputs.judged and inputs.settled_ns is None and inputs.scope.window_ns is None:
         judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
     headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
@@ -109,7 +110,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         headline += f", while {profiler}"
         place = ""
     elif place:
-        starting = place in inputs.cold_calls(rank)
+        starting = place in inputs.cold_calls(rank) or first_call(rank_trace, place) is not None
         who = "The process starts up: the host" if starting else "The host"
         where = say(
             f" {who} is in {{place}} for {{time}} of it.",
@@ -138,6 +139,20 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         headline=headline,
     )
     return Found(_RULE, finding)
+
+
+def _edge(rank_trace: RankTrace, ends: _Ends) -> str:
+    """How to call what is judged, by what begins or ends it."""
+    of_device = rank_trace.is_device.any()
+    work = rank_trace.is_device if of_device else rank_trace.event_class != EventClass.OTHER
+    name = "device work" if of_device else "call"
+    if not work.any():
+        return "what is judged"
+    if ends.side == "before" and ends.before.end[0] == rank_trace.start[work].min():
+        return f"the first {name}"
+    if ends.side == "after" and ends.after.start[0] == rank_trace.end[work].max():
+        return f"the last {name}"
+    return "what is judged"
 
 
 def _calls(rank_trace: RankTrace) -> tuple[int, int]:

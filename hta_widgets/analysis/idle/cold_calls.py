@@ -17,7 +17,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.analysis.idle.causes import IdleCauses, rows_named
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
@@ -137,17 +137,23 @@ def _of_names(rank_trace: RankTrace, rows: Int64, is_wanted: Callable[[str], obj
 
 def _first_calls(rank_trace: RankTrace, long: Int64) -> list[int]:
     """The first calls of operators that take far longer than all others of their name."""
-    operators = rank_trace.event_class == EventClass.HOST_OP
-    long = long[operators[long]]
-    found = []
-    for code in np.unique(rank_trace.name[long[_of_names(rank_trace, long, _FIRST.match)]]).tolist():
-        rows = np.flatnonzero(operators & (rank_trace.name == code))
-        rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
-        others = rank_trace.dur[rows[1:]]
-        own = int(rank_trace.dur[rows[0]])
-        if len(others) >= _OTHERS and own >= max(_TIMES * np.median(others), _NEXT * others.max()):
-            found.append(int(rows[0]))
-    return found
+    long = long[rank_trace.event_class[long] == EventClass.HOST_OP]
+    codes = np.unique(rank_trace.name[long[_of_names(rank_trace, long, _FIRST.match)]]).tolist()
+    found = (first_call(rank_trace, rank_trace.names[code]) for code in codes)
+    return [row for row in found if row is not None]
+
+
+def first_call(rank_trace: RankTrace, name: str) -> int | None:
+    """The row of the first call of an operator, if that takes far longer than all others of its name."""
+    rows = rows_named(rank_trace, name.__eq__)
+    rows = rows[rank_trace.event_class[rows] == EventClass.HOST_OP]
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+    others = rank_trace.dur[rows[1:]]
+    if len(others) < _OTHERS or rank_trace.dur[rows[0]] < max(
+        _TIMES * np.median(others), _NEXT * others.max()
+    ):
+        return None
+    return int(rows[0])
 
 
 def _compiled(rank_trace: RankTrace, row: int) -> str:
