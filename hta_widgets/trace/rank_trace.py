@@ -520,7 +520,7 @@ class RankTrace(RankLinks):
     def _windows_of(self, scope: Scope, clock: Clock | None) -> Int64:
         if scope.iterations is not None:
             numbers, tiles, by_host = self.iteration_windows
-            spans = (by_host if clock == "host" else tiles)[np.isin(numbers, scope.iterations)]
+            spans = (by_host if clock == "host" else tiles)[among(numbers, scope.iterations)]
         else:
             spans = np.array([scope.window_ns or self.device_span or self.host_span], np.int64)
         if scope.window_ns is not None:
@@ -573,8 +573,10 @@ class RankTrace(RankLinks):
     def belong(self, rows: Int64 | slice, scope: Scope) -> Bool:
         """Which of these rows are `members` of a scope; cheaper than `members` for a few rows."""
         keep = self._listed(scope, rows)
+        if not len(keep):
+            return keep
         if scope.iterations is not None:
-            keep &= np.isin(self.iteration[rows], scope.iterations)
+            keep &= among(self.iteration[rows], scope.iterations)
         if scope.window_ns is not None:
             first, last = scope.window_ns
             start = self.start[rows]
@@ -583,13 +585,13 @@ class RankTrace(RankLinks):
 
     def _listed(self, scope: Scope, rows: Int64 | slice) -> Bool:
         """Which of these rows are on the ranks and streams and have the names that a scope lists."""
-        name = self.name[rows]
-        listed = np.full(len(name), scope.ranks is None or self.rank in scope.ranks, np.bool_)
+        count = len(self.name[rows]) if isinstance(rows, slice) else len(rows)
+        listed = np.full(count, scope.ranks is None or self.rank in scope.ranks, np.bool_)
         if scope.streams is not None:
             listed &= np.isin(self.stream[rows], scope.streams)
         if scope.names is not None:
             wanted = set(scope.names)
-            listed &= np.array([text in wanted for text in self.names], np.bool_)[name]
+            listed &= np.array([text in wanted for text in self.names], np.bool_)[self.name[rows]]
         return listed
 
     def _overlaps(self, rows: Int64 | slice, windows: Int64) -> Bool:

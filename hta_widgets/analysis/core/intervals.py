@@ -47,8 +47,8 @@ class Intervals:
         solid = starts < ends
         if not solid.all():
             starts, ends = starts[solid], ends[solid]
-        if len(starts) == 0:
-            return cls(_EMPTY, _EMPTY)
+        if len(starts) < 2:
+            return cls(starts, ends)
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             starts, ends = starts[order], ends[order]
@@ -77,6 +77,9 @@ class Intervals:
         )
 
     def __and__(self, other: Intervals) -> Intervals:
+        few, many = (self, other) if len(self) < len(other) else (other, self)
+        if len(few) < 2:
+            return many.clip(int(few.start[0]), int(few.end[0])) if len(few) else few
         mine, theirs = self._overlapping_pairs(other)
         return Intervals(
             np.maximum(self.start[mine], other.start[theirs]), np.minimum(self.end[mine], other.end[theirs])
@@ -98,6 +101,8 @@ class Intervals:
 
     def clip(self, low: int, high: int) -> Intervals:
         """The part of this set within [low, high)."""
+        if not len(self) or (low <= self.start[0] and self.end[-1] <= high):
+            return self
         if low >= high:
             return Intervals(_EMPTY, _EMPTY)
         first = np.searchsorted(self.end, low, side="right")
@@ -118,7 +123,10 @@ class Intervals:
 
     def within(self, windows: Int64Array) -> int:
         """Total length in ns inside `windows`, an int64[k, 2] array of disjoint [start, end) windows."""
-        return int(self.within_each(windows).sum())
+        edges = np.asarray(windows, np.int64).reshape(-1, 2)
+        if not len(self) or len(edges) > _FEW:
+            return int(self.within_each(edges).sum())
+        return sum(self._length_before(end) - self._length_before(begin) for begin, end in edges.tolist())
 
     def within_each(self, windows: Int64Array) -> Int64Array:
         """Length in ns inside each of `windows`, an int64[k, 2] array of [start, end) windows."""
@@ -136,7 +144,9 @@ class Intervals:
     @cached_property
     def _before(self) -> Int64Array:
         """Length of the set before interval i; one entry more than there are intervals."""
-        return np.concatenate(([0], np.cumsum(self.end - self.start)), dtype=np.int64)
+        before = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.end - self.start, out=before[1:])
+        return before
 
     def length_before(self, time: Int64Array) -> Int64Array:
         """Length in ns of the part of the set before each time."""

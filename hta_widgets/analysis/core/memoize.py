@@ -37,10 +37,11 @@ def memoize_per_rank(
     ) -> Callable[Concatenate[Owner, P], Result]:
         lock = Lock()
         parameters = signature(compute)
+        others = len(parameters.parameters) - 1
 
         def key_of(owner: Owner, *args: P.args, **named: P.kwargs) -> tuple[object, ...]:
             """The same for the same arguments, however they are given."""
-            if not named and len(args) == len(parameters.parameters) - 1:
+            if not named and len(args) == others:
                 return args  # most calls, and `bind` takes as long as some of what is remembered
             bound = parameters.bind(owner, *args, **named)
             bound.apply_defaults()
@@ -50,7 +51,9 @@ def memoize_per_rank(
             key = key_of(owner, *args, **named)
             with lock:
                 remembers = vars(owner).setdefault(REMEMBERED, {})
-                own: OrderedDict[tuple[object, ...], Result] = remembers.setdefault(compute, OrderedDict())
+                own: OrderedDict[tuple[object, ...], Result] | None = remembers.get(compute)
+                if own is None:
+                    own = remembers[compute] = OrderedDict()
                 if key in own:
                     own.move_to_end(key)
                     return own[key]
