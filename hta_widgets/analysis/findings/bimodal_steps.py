@@ -46,17 +46,18 @@ def bimodal_steps(inputs: Inputs) -> Finding | None:
         return None
     steps = frame[~frame["partial"] & ~frame["start_up"] & ~frame["open"]]
     by_rank: dict[int, _Long] = {}
-    for rank, of_rank in steps.groupby("rank"):
-        if len(of_rank["kind"].unique()) > 1:  # a server: steps are long for what they do
+    rank_of, kind, dur = (steps[name].to_numpy(np.int64) for name in ("rank", "kind", "dur_ns"))
+    ranks, first = np.unique(rank_of, return_index=True)  # steps are in order of rank
+    for rank, own in zip(ranks.tolist(), np.split(np.arange(len(steps)), first[1:]), strict=False):
+        kinds = _kinds(dur[own])
+        if kinds is None or len(set(kind[own].tolist())) > 1:  # a server: steps are long for what they do
             continue
-        kinds = _kinds(of_rank["dur_ns"].to_numpy(np.int64))
-        if kinds is None:
-            continue
+        of_rank = steps.iloc[own]
         late = of_rank[of_rank["dur_ns"] >= kinds.limit_ns]
         late = without_waits(inputs, late.assign(excess_ns=late["dur_ns"] - kinds.short_ns))
         if len(late):
             lost = int(late["excess_ns"].clip(lower=0).sum())
-            by_rank[int(str(rank))] = _Long(lost, kinds, of_rank, late)
+            by_rank[rank] = _Long(lost, kinds, of_rank, late)
     if not by_rank:
         return None
     rank = max(by_rank, key=lambda each: by_rank[each].lost_ns)

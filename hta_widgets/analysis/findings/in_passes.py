@@ -41,15 +41,15 @@ def in_passes(inputs: Inputs) -> pd.Index[int]:
     frame = frame[(frame["collective"] == "allreduce").fillna(False)]
     if not inputs.has_operators or frame.empty:
         return frame.index[:0]
-    group = frame["process_group"].fillna("").astype(str)
+    keys = [frame["rank"], frame["process_group"].fillna("").astype(str), frame["stream"].fillna(-1)]
     least = _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1)
     found = frame.index[:0]
-    for _, own in frame.groupby([frame["rank"], group, frame["stream"].fillna(-1)], sort=True):
-        events = own["event_id"].to_numpy(np.int64).tobytes()
-        if len(own) >= least and inputs.recorded(
-            int(own["rank"].iloc[0]), _reduces_in_forward, least, events
-        ):
-            found = found.append(own.index)
+    for own in frame.groupby(keys, sort=True).indices.values():
+        if len(own) < least:
+            continue
+        events = frame["event_id"].to_numpy(np.int64)[own].tobytes()
+        if inputs.recorded(int(frame["rank"].iloc[own[0]]), _reduces_in_forward, least, events):
+            found = found.append(frame.index[own])
     return found
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.judged_time import judged_scope
 from hta_widgets.analysis.findings.replayed_job import replayed_job
 from hta_widgets.analysis.job.edited import edited_job
 from hta_widgets.analysis.job.trusted import trusted_model
@@ -72,19 +73,20 @@ def _in_turn(
 
     Kept, since it is asked of every job that is opened, and takes graphs and replays.
     """
-    inputs = Inputs(trace, scope or Scope())
-    rows = _of_job(inputs, changes) if rank < 0 else _of_rank(inputs, rank, changes)
+    scope = scope or Scope()
+    rows = _of_job(Inputs(trace, scope), changes) if rank < 0 else _of_rank(trace, scope, rank, changes)
     return typed_frame(rows, _COLUMNS)
 
 
-def _of_rank(inputs: Inputs, rank: int, changes: tuple[str, ...]) -> list[dict[str, float]]:
+def _of_rank(trace: Trace, scope: Scope, rank: int, changes: tuple[str, ...]) -> list[dict[str, float]]:
+    judged = judged_scope(trace, scope).iterations
     made = [parse_all(text) for text in changes]
     together = [tuple(edit for edits in made[: at + 1] for edit in edits) for at in range(len(made))]
-    rank_trace = inputs.trace.rank(rank)
+    rank_trace = trace.rank(rank)
     last = replayed(rank_trace, together[-1], parts=True)
     clock = str(last["clock"].iloc[-1])  # by which all are compared
-    rows = [_judged(inputs, replayed(rank_trace, edits, clock)) for edits in together[:-1]]
-    rows = [*rows, _judged(inputs, last)]
+    rows = [_judged(judged, replayed(rank_trace, edits, clock)) for edits in together[:-1]]
+    rows = [*rows, _judged(judged, last)]
     if any(each.empty for each in rows):
         return []
     found = []
@@ -97,10 +99,9 @@ def _of_rank(inputs: Inputs, rank: int, changes: tuple[str, ...]) -> list[dict[s
     return found
 
 
-def _judged(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
+def _judged(steps: tuple[int, ...] | None, rows: pd.DataFrame) -> pd.DataFrame:
     """The steps that are judged; the whole recording where none are."""
     iteration = rows["iteration"].to_numpy(np.int64, na_value=NULL)
-    steps = inputs.scope.iterations
     return rows.loc[iteration == NULL if steps is None else np.isin(iteration, steps)]
 
 

@@ -311,8 +311,12 @@ class JudgedTime:
 
     def judged_time(self, rank: int) -> Intervals:
         """When it is judged."""
-        windows = self.trace.rank(rank).windows(self.scope)
-        return Intervals.union(windows[:, 0], windows[:, 1])
+        return self.of(rank, _judged_time)
+
+
+def _judged_time(judged: JudgedTime, rank: int) -> Intervals:
+    windows = judged.trace.rank(rank).windows(judged.scope)
+    return Intervals.union(windows[:, 0], windows[:, 1])
 
 
 def _recorded(judged: JudgedTime, rank: int, ask: Callable[..., Answer], *args: Any) -> Answer:

@@ -58,7 +58,7 @@ def paused(inputs: Inputs, rank: int) -> Paused:
     """The idle time of a rank, in the judged time, in which its host pauses and would be late anyway."""
     rank_trace = inputs.trace.rank(rank)
     windows = rank_trace.windows(inputs.scope)
-    late = inputs.idle_causes(rank).causes["host_busy"] & Intervals.union(windows[:, 0], windows[:, 1])
+    late = inputs.idle_causes(rank).causes["host_busy"] & inputs.judged_time(rank)
     if rank in inputs.start_up:
         late -= inputs.start_up[rank].idle
     serves = is_server(rank_trace)

@@ -235,7 +235,7 @@ class _Made(NamedTuple):
 
 def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:
     rows = _calls(inputs, rank, region)
-    often = _often(inputs, rank, rows, region)
+    often = _often(inputs, rank, rows, region) if len(rows) else 0
     if often <= region.more_than:
         return _Made(often, np.empty(0, np.int64), 0)
     device_ns = _work(inputs, rank, rows).length if region.with_work else 0

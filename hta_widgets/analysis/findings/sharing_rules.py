@@ -118,6 +118,8 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
         return None
     runs = _Runs(runs.rows[chosen], runs.number[chosen], runs.ns[chosen], runs.beside[chosen])
     both = ~runs.beside & np.isin(runs.number, runs.number[runs.beside])  # only these are compared
+    if not both.any():
+        return None
     alone, beside = (_quartiles(runs.number[chosen], runs.ns[chosen]) for chosen in (both, runs.beside))
     _, mine, theirs = np.intersect1d(alone.number, beside.number, assume_unique=True, return_indices=True)
     apart = (beside.low[theirs] > alone.high[mine]) | (beside.high[theirs] < alone.low[mine])

@@ -137,9 +137,8 @@ def longest_kernel(name: str, rank: int, **about: Any) -> Claim:
 def running(inputs: Inputs, rank: int, rows: Int64) -> Intervals:
     """When any of this device work runs in the judged time."""
     rank_trace = inputs.trace.rank(rank)
-    windows = rank_trace.windows(inputs.scope)
     work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return work & Intervals.union(windows[:, 0], windows[:, 1])
+    return work & inputs.judged_time(rank)
 
 
 def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:

@@ -68,6 +68,7 @@ def _first_mark(rank_trace: RankTrace, ours: Bool, first: int) -> int:
     return int(rank_trace.start[marks].min(initial=first))
 
 
+@memoize_per_rank()
 def collecting(rank_trace: RankTrace) -> Intervals:
     """When Python's garbage collector is recorded to run on a thread that launches."""
     rows = rows_named(rank_trace, GARBAGE_COLLECTION.__eq__)

@@ -39,6 +39,7 @@ UNTIL_NEXT = ["next_ns", "period_ns", "other_ns", "bubble_ns"]
 _LASTS = ["device_ns", "busy_ns", *UNTIL_NEXT]
 
 
+@memoize_per_rank()
 def is_server(rank_trace: RankTrace) -> bool:
     """Whether the rank's iterations are steps that a serving engine names."""
     steps = rank_trace.iterations
