@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from coverage import CoverageData
 
 from tests.support import ROOT
 
-_BUDGET = 20.0  # seconds of the tests that judge a line
+_BUDGET = 20.0  # seconds of tests
 
 
 class Lines:
@@ -54,17 +54,16 @@ class Lines:
         about, today = self._kept(file, ".json"), _digest(self._root / file)
         return about.exists() and bool(json.loads(about.read_text(encoding="utf-8"))["digest"] == today)
 
-    def tests(self, file: str, line: int) -> list[str]:
-        """The quickest tests that run a line, in as many seconds as it is worth; none that only import it."""
+    def tests(self, file: str, line: int, about_it: Collection[str] = ()) -> list[str]:
+        """The tests that run a line: those of the files about it, then all; none that only import it.
+
+        Of each the quickest, in as many seconds as a line is worth.
+        """
         if file not in self._of:
             self._of[file] = self._read(file)
-        chosen, so_far = [], 0.0
-        for seconds, test in sorted(self._of[file].get(line, ())):
-            so_far += seconds
-            if chosen and so_far > _BUDGET:
-                break
-            chosen.append(test)
-        return chosen
+        found = sorted(self._of[file].get(line, ()))
+        own = [(seconds, test) for seconds, test in found if test.partition("::")[0] in about_it]
+        return list(dict.fromkeys([*_affordable(own), *_affordable(found)]))
 
     def _read(self, file: str) -> dict[int, list[tuple[float, str]]]:
         found: dict[int, list[tuple[float, str]]] = {}
@@ -113,6 +112,15 @@ class Lines:
 
     def _kept(self, file: str, suffix: str) -> Path:
         return self._folder / f"{file.removesuffix('.py').replace('/', '-')}{suffix}"
+
+
+def _affordable(tests: list[tuple[float, str]]) -> Iterator[str]:
+    so_far = 0.0
+    for at, (seconds, test) in enumerate(tests):
+        so_far += seconds
+        if at and so_far > _BUDGET:
+            break
+        yield test
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,7 @@ import copy
 import os
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -30,15 +30,18 @@ _TOKENS = {
     "Math.min": "Math.max", "Math.max": "Math.min", ".some(": ".every(", ".every(": ".some(",
 }  # fmt: skip
 _MOST_TESTS = 5  # files of tests for a slip
+_ABOUT = 4  # of them about its file
 
 
 def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fault]:
     """So many slips, from each package as its lines are many, each with the tests that run its line.
 
-    Then those nearest to its file, if it is not known what lines they run, as of kernels and the front end.
+    Those of the files about its file come first. Then those nearest to it, if it is not known what lines they
+    run, as of kernels and the front end.
     """
     drawn = random.Random(seed)
-    nearest = _Nearest(root)
+    nearest = Nearest(root)
+    about = cache(nearest.about)
     read = cache(lambda name: (root / name).read_text(encoding="utf-8"))
     places = cache(lambda name: _places(name, read(name)))
     found: dict[str, Fault] = {}
@@ -53,7 +56,7 @@ def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fa
             old, new = _unique(read(name), *slip) if slip else ("", "")
             if slip and old:
                 line = read(name).count("\n", 0, slip[0]) + 1
-                tests = lines_run.tests(name, line)
+                tests = lines_run.tests(name, line, about(name))
                 unknown = [file for file in nearest.to(name) if not tests or not lines_run.knows(file)]
                 tests = [*tests, *unknown[: 2 if tests else _MOST_TESTS]]
                 found.setdefault(
@@ -178,10 +181,11 @@ def _unique(text: str, begin: int, end: int, new: str) -> tuple[str, str]:
     return "", ""
 
 
-class _Nearest:
+class Nearest:
     """Tests nearest to a file: of its known faults, named after it, that import it, of its folder."""
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._known: dict[str, dict[str, None]] = defaultdict(dict)
         for fault in faults():
             for test in fault.files_of_tests:
@@ -189,14 +193,18 @@ class _Nearest:
                 self._known[str(Path(fault.file).parent)][test] = None
         self._users: dict[str, set[str]] = defaultdict(set)
         self._imports: dict[str, int] = {}
+        self._words: dict[str, set[str]] = {}
         patterns = "hta_widgets/**/*.py", "tests/**/test_*.py", "js/src/**/*.ts*", "js/test/**/*.ts*"
         for path in (path for pattern in patterns for path in sorted(root.glob(pattern))):
             if "browser" not in path.parts:
                 used = {one for one in _imported(path, root) if one.is_file()}
                 name = str(path.relative_to(root))
                 self._imports[name] = len(used)
+                if _is_test(name, "tests/"):
+                    self._words[name] = _words_of(path)
                 for one in used:
                     self._users[str(one.relative_to(root))].add(name)
+        self._files_with = Counter(word for words in self._words.values() for word in words)
 
     def to(self, file: str) -> tuple[str, ...]:
         stem, language = Path(file).stem.strip("_"), "js/" if file.startswith("js/") else "tests/"
@@ -215,6 +223,15 @@ class _Nearest:
         tests = [test for test in dict.fromkeys(tests) if _is_test(test, language)]
         return tuple(tests[:_MOST_TESTS])
 
+    def about(self, file: str) -> list[str]:
+        """Files of tests that share most words with a file: rare words, and a large part of theirs."""
+        words = _words_of(self._root / file)
+        shared = {
+            test: sum(1 / self._files_with[word] for word in words & used) / max(len(used), 1) ** 0.5
+            for test, used in self._words.items()
+        }
+        return sorted(shared, key=lambda test: (-shared[test], test))[:_ABOUT]
+
     def _named_after(self, stems: set[str]) -> list[str]:
         names = {f"test_{stem}.py" for stem in stems} | {f"{stem}.test.ts" for stem in stems}
         return [test for test in self._imports if test.rpartition("/")[2].removesuffix("x") in names]
@@ -232,6 +249,10 @@ class _Nearest:
     def _focused(self, tests: set[str]) -> list[str]:
         """Those that import least besides come first."""
         return sorted(tests, key=lambda test: (self._imports[test], test))
+
+
+def _words_of(path: Path) -> set[str]:
+    return set(re.findall(r"[A-Za-z]\w{3,}", path.read_text(encoding="utf-8")))
 
 
 def _is_test(file: str, language: str) -> bool:

@@ -7,7 +7,7 @@ import coverage
 import pytest
 
 from tests.faults.lines import Lines
-from tests.faults.random_slips import random_slips
+from tests.faults.random_slips import Nearest, random_slips
 from tests.support import ROOT, tried
 
 FILE = "tests/faults/test_lines.py"
@@ -37,6 +37,37 @@ def test_a_line_is_judged_by_the_tests_that_run_it_the_quickest_first(tmp_path: 
     assert today.tests(package.name, 3) == []  # which nobody has run
     tests.write_text("other tests")
     assert not today.knows(tests.name)
+
+
+def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
+    package = tmp_path / "package.py"
+    package.write_text("first\n")
+    lines = Lines(tmp_path / "lines", tmp_path)
+    for name, tests in {
+        "test_all.py": {f"test_all.py::{at}": 9.0 for at in range(4)},
+        "test_it.py": {"test_it.py::it": 12.0},
+    }.items():
+        (tmp_path / name).write_text("tests")
+        data = coverage.CoverageData(str(lines.begin(name)))
+        for test in tests:
+            data.set_context(test)
+            data.add_lines({package.name: [1]})
+        data.write()
+        lines.keep(name, tmp_path, tests, [])
+    quickest = ["test_all.py::0", "test_all.py::1"]
+    assert lines.tests(package.name, 1) == quickest
+    assert lines.tests(package.name, 1, ["test_it.py"]) == ["test_it.py::it", *quickest]
+
+
+@pytest.mark.parametrize(
+    ("file", "about"),
+    [
+        ("analysis/findings/type_rules.py", "verdicts/planted/test_host_work.py"),
+        ("trace/records/queues.py", "trace/test_impossible_records.py"),
+    ],
+)
+def test_rare_words_tell_what_a_test_is_about(file: str, about: str) -> None:
+    assert f"tests/{about}" in Nearest(ROOT).about(f"hta_widgets/{file}")
 
 
 @pytest.mark.slow
