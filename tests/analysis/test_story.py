@@ -17,7 +17,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import BY_TOPIC, RULES
 from hta_widgets.analysis.findings.shown_at import places_of
 from hta_widgets.analysis.findings.story import Story, story, without_little
-from hta_widgets.analysis.findings.story_advice import once_faster
+from hta_widgets.analysis.findings.story_advice import once_faster, why_late
 from hta_widgets.analysis.job.edited import edited_job
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.replay.expressions import parse_all
@@ -40,6 +40,26 @@ SEVERAL_SAVE = (
 SAVINGS = ("simulated", "bound")
 TIME = r"\d[\d.]* (?:ns|\u00b5s|ms|s|min)\b"
 TIMES = re.compile(TIME)
+
+
+@pytest.mark.parametrize(
+    ("part", "topic", "named"),
+    [
+        ({}, "straggler", True),
+        ({"share_pct": 9.9}, "straggler", False),  # less than half of it
+        ({"share_pct": 19.0, "part_of": ""}, "straggler", False),
+        ({"rank": 2}, "straggler", False),  # a victim's
+        ({"topic": "launch_bound"}, "straggler", False),  # only that it is late
+        ({"topic": "memory_leak"}, "straggler", False),  # takes no time
+        ({}, "slow_steps", False),  # no rank is waited for
+    ],
+)
+def test_what_a_late_rank_does_meanwhile_is_most_of_it(part: dict[str, Any], topic: str, named: bool) -> None:
+    late = {"topic": topic, "rank": 1, "part_of": "", "share_pct": 20.0}
+    copies = {"topic": "memory_copies", "rank": 1, "part_of": topic, "share_pct": 10.0}
+    frame = pd.DataFrame([late, copies | part])
+    found = why_late(frame, frame.iloc[0])
+    assert (None if found is None else found["topic"]) == ("memory_copies" if named else None)
 
 
 def holds(told: Story) -> None:

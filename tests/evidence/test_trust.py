@@ -79,6 +79,30 @@ def test_a_veto_takes_the_savings_of_the_document(tmp_path: Path, monkeypatch: p
     assert "data_stall" not in {each["id"] for each in found["findings"]}  # a cause of idle time
 
 
+@pytest.mark.parametrize("longest", [0, 1, 2])
+def test_of_several_vetoes_the_one_of_most_time_is_told(longest: int, tmp_path: Path) -> None:
+    """Before those of single steps, with how many more there are."""
+    trace = CASES["loader"].program().open(tmp_path)
+    end = trace.extent_ns[1]
+    step = Veto(("steps",), 0, end, end + 900, 1, "step", "a step is in doubt", "")
+    others = [
+        Veto(
+            ("steps",),
+            0,
+            end + 10 * at,
+            end + 10 * at + (7 if at == longest else 3),
+            None,
+            "x",
+            f"reason {at}",
+            "",
+        )
+        for at in range(3)
+    ]
+    vars(trace.rank(0))["vetoes"] = [step, *others]
+    because = [veto["because"] for veto in evidence(trace)["trust"]["vetoes"] if veto["forbids"] == "steps"]
+    assert because == [f"reason {longest}; left out; 3 more"]
+
+
 @pytest.mark.parametrize(
     "name",
     [

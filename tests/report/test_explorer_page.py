@@ -67,6 +67,12 @@ def live_parts() -> int:
     return sum(isinstance(item, Part) and item.comm is not None for item in gc.get_objects())
 
 
+@pytest.mark.parametrize(("title", "shown"), [("", "ddp_4ranks: 4 ranks"), ("Run <17>", "Run &lt;17&gt;")])
+def test_a_page_has_the_title_that_it_is_given(title: str, shown: str, ddp: Trace, tmp_path: Path) -> None:
+    html = TraceExplorer(ddp, panels=[]).to_html(tmp_path / "a.html", title=title).read_text(encoding="utf-8")
+    assert f"<title>{shown}" in html
+
+
 def test_unknown_panel_is_refused(ddp: Trace, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no analysis 'nothing'"):
         TraceExplorer(ddp).to_html(tmp_path / "report.html", panels=["nothing"])

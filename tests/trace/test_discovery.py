@@ -130,6 +130,11 @@ def test_nothing_to_read(tmp_path):
             opened(missing)
     with pytest.raises(TraceNotFoundError):
         opened([])
+    there = write(tmp_path / "rank0.json", EVENTS)
+    for missing in (tmp_path / "absent", str(tmp_path / "absent")):  # no machine is out of reach
+        for among in ([there, missing], {0: there, 1: missing}):
+            with pytest.raises(TraceNotFoundError):
+                opened(among)
     with pytest.raises(TypeError):
         opened(3)
 

@@ -128,6 +128,12 @@ def test_one_bad_record_is_estimated_from_like_work(change: Change, mark: str, t
     assert "CUPTI" in health.loc[mark, "remedy"]
 
 
+def test_two_records_suffice_to_see_that_one_is_impossible(tmp_path: Path) -> None:
+    events = program(steps=1, kernels=2)
+    kernels_of(events)[0]["dur"] = 700
+    assert marks_of(opened(tmp_path, events).rank(0)) == {"overlap": 1}
+
+
 def changed(change: Change) -> list[Event]:
     events = program()
     change(events)

@@ -88,7 +88,7 @@ def advice_of(
     what = [first, *(text for text in more if _HOW_MUCH.match(text) and not _NO_NEWS.match(text))]
     places = places_of(trace, row, label, class_in(whole, row))
     figure, said = _figure(row, whole, part, form)
-    why = _why_late(frame, row)
+    why = why_late(frame, row)
     does = row if why is None else why
     ranks = [int(row["rank"])] if pd.notna(row["rank"]) else []
     on_rank = f": rank {ranks[0]}" if ranks and len(trace.ranks) > 1 else ""
@@ -234,7 +234,7 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words = decapitalised(said).replace(" a rank ", f" rank {row['rank']} ")
     if rules and said.startswith(rules[-1].title):
         words += said.removeprefix(rules[-1].title)  # where most of it lies
-    if (why := _why_late(frame, row)) is not None:
+    if (why := why_late(frame, row)) is not None:
         rule = BY_TOPIC[why["topic"]]
         mostly = re.fullmatch(r" \((mostly .+)\)", title(why).removeprefix(rule.title))
         words += f" ({rule.cause}{f', {mostly[1]}' if mostly else ''})"
@@ -290,7 +290,7 @@ def stated(row: pd.Series, other: pd.Series) -> bool:
     return any(shown in row["headline"] for _, shown in times & own)
 
 
-def _why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
+def why_late(frame: pd.DataFrame, row: pd.Series) -> pd.Series | None:
     """What the late rank does meanwhile, where a part of the finding names most of it; else None."""
     rule = BY_TOPIC.get(row["topic"])
     if rule is None or not rule.waits_for_late or pd.isna(row["rank"]):

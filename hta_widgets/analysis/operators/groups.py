@@ -63,7 +63,7 @@ def groups_of(rank_trace: RankTrace, by: By) -> Groups:
 def _joined(of: Int64, names: list[str]) -> Groups:
     """The groups that have one name made one."""
     joined = sorted({*names})
-    number = np.array([joined.index(name) for name in names] or [0], np.int64)
+    number = np.array([joined.index(name) for name in names], np.int64)
     return Groups(number[of], joined)
 
 
@@ -87,7 +87,7 @@ def _shaped(calls: Calls, rank_trace: RankTrace) -> Groups:
         _input_texts(rank_trace, *divmod(each, len(rank_trace.table.dictionary("input_type")) + 1))
         for each in used
     ]
-    number = np.array([known.setdefault(text, len(known)) for text in texts] or [0], np.int64)
+    number = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)
     kinds = list(known)
     code, pairs = _codes(rank_trace.name[calls.rows].astype(np.int64) * len(kinds) + number[inputs])
     which = [divmod(pair, max(len(kinds), 1)) for pair in pairs]

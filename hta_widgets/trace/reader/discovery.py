@@ -85,7 +85,7 @@ def _discovered(path: Any, recording: Which) -> Discovery:
     if isinstance(path, Mapping):
         result = Discovery([])
         for rank, item in path.items():
-            number, found = _given_rank(rank), _one_of(item, recording, alone=len(path) == 1)
+            number, found = _given_rank(rank), _one_of(item, recording)
             result.files += [replace(entry, rank=number) for entry in found.files]
             result.failed |= found.failed
         if not result.files and result.failed:
@@ -114,7 +114,7 @@ def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
     """Those of a list; a folder of another machine that is out of reach costs its own files."""
     result = Discovery([])
     for path in paths:
-        found = _one_of(path, recording, alone=len(paths) == 1)
+        found = _one_of(path, recording)
         result.files += found.files
         result.skipped |= found.skipped
         result.notes += found.notes
@@ -126,12 +126,12 @@ def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
     return result
 
 
-def _one_of(path: Any, recording: Which, alone: bool) -> Discovery:
-    """What one of several paths stands for; a URL that is out of reach has failed, unless it is alone."""
+def _one_of(path: Any, recording: Which) -> Discovery:
+    """What one of several paths stands for; a URL that is out of reach has failed."""
     try:
         return discover(path, recording)
     except (RemoteError, TraceNotFoundError) as error:
-        if alone or not (isinstance(path, str) and "://" in path):
+        if not (isinstance(path, str) and "://" in path):
             raise
         return Discovery([], failed={shown(path): error})
 

@@ -70,7 +70,7 @@ def mark_impossible_ends(work: Work) -> None:
 
 def _queued(work: Work) -> _Queued | None:
     at = work.by_queue[work.is_sound[work.by_queue]]
-    if len(at) < 2:
+    if not len(at):
         return None
     queue, start, correlation = work.queue[at], work.start[at], work.correlation[at]
     same = queue[1:] == queue[:-1]
