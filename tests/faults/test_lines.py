@@ -45,7 +45,7 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "lines", tmp_path)
     for name, tests in {
         "test_all.py": {f"test_all.py::{at}": 9.0 for at in range(4)},
-        "test_it.py": {"test_it.py::it": 12.0},
+        "test_it.py": {"test_it.py::it[1]": 12.0, "test_it.py::it[2]": 13.0, "test_it.py::other": 40.0},
     }.items():
         (tmp_path / name).write_text("tests")
         data = coverage.CoverageData(str(lines.begin(name)))
@@ -56,7 +56,8 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
         lines.keep(name, tmp_path, tests, [])
     quickest = ["test_all.py::0", "test_all.py::1"]
     assert lines.tests(package.name, 1) == quickest
-    assert lines.tests(package.name, 1, ["test_it.py"]) == ["test_it.py::it", *quickest]
+    own = ["test_it.py::it[1]", "test_it.py::other"]  # not as many seconds of one alone
+    assert lines.tests(package.name, 1, ["test_it.py"]) == [*own, *quickest]
 
 
 @pytest.mark.parametrize(
