@@ -433,3 +433,10 @@ def test_categories_are_parts_of_the_whole() -> None:
     pd.testing.assert_series_equal(
         grouped, by_category.drop("(no operator)"), check_names=False, check_like=True
     )
+
+
+def test_operators_have_a_category_and_modules_none() -> None:
+    trace = Trace.open(recorded(MODELS[2]))
+    assert set(operators(trace, by="module")["category"]) == {""}
+    by_category = operators(trace, by="category").set_index("name")["category"].to_dict()
+    assert by_category == {name: "" if name == "(no operator)" else name for name in by_category}

@@ -200,19 +200,20 @@ class Nearest:
                 used = {one for one in _imported(path, root) if one.is_file()}
                 name = str(path.relative_to(root))
                 self._imports[name] = len(used)
-                if _is_test(name, "tests/"):
+                if _is_test(name):
                     self._words[name] = _words_of(path)
                 for one in used:
                     self._users[str(one.relative_to(root))].add(name)
         self._files_with = Counter(word for words in self._words.values() for word in words)
 
     def to(self, file: str) -> tuple[str, ...]:
-        stem, language = Path(file).stem.strip("_"), "js/" if file.startswith("js/") else "tests/"
+        stem = Path(file).stem.strip("_")
         direct = self._users[file]
         there = self._known.get(str(Path(file).parent), ())
         tests = [
             *self._known.get(file, ()),
             *self._named_after({stem}),
+            *self.about(file)[:2],
             *self._focused(direct),
             *self._named_after({Path(user).stem.strip("_") for user in direct}),
             *self._focused({test for test in self._imports if test.split("/")[-2] == Path(file).parent.name}),
@@ -220,7 +221,7 @@ class Nearest:
             *there,
             *(test for users in self._further(direct) for test in self._focused(users)),
         ]
-        tests = [test for test in dict.fromkeys(tests) if _is_test(test, language)]
+        tests = [test for test in dict.fromkeys(tests) if _is_test(test, beside=file)]
         return tuple(tests[:_MOST_TESTS])
 
     def about(self, file: str) -> list[str]:
@@ -229,6 +230,7 @@ class Nearest:
         shared = {
             test: sum(1 / self._files_with[word] for word in words & used) / max(len(used), 1) ** 0.5
             for test, used in self._words.items()
+            if _is_test(test, beside=file)
         }
         return sorted(shared, key=lambda test: (-shared[test], test))[:_ABOUT]
 
@@ -255,9 +257,12 @@ def _words_of(path: Path) -> set[str]:
     return set(re.findall(r"[A-Za-z]\w{3,}", path.read_text(encoding="utf-8")))
 
 
-def _is_test(file: str, language: str) -> bool:
+def _is_test(file: str, beside: str = "") -> bool:
+    """Whether a file holds tests, in the language of another."""
     name = file.rpartition("/")[2]
-    return file.startswith(language) and (name.startswith("test_") or ".test." in name)
+    if not name.startswith("test_") and ".test." not in name:
+        return False
+    return not beside or file.startswith("js/") == beside.startswith("js/")
 
 
 def _imported(path: Path, root: Path) -> Iterator[Path]:

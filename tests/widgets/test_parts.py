@@ -15,6 +15,7 @@ from hta_widgets.analysis.device_time.step_times import slowest_steps
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.engine import Superseded, checkpoint
+from hta_widgets.widgets.notes import notes_on
 from tests.analysis.training_memory import Training
 from tests.support import shared_trace
 from tests.widgets.decoded import numbers
@@ -275,6 +276,16 @@ def test_a_brushed_window_lists_its_longest_gaps(ddp: Trace, until: Any) -> None
     rank, event_id = first["focus"]
     events = ddp.events(Scope(ranks=(rank,)))
     assert events.loc[events["event_id"] == event_id, "start_ns"].item() == first["window"][1]
+
+
+@pytest.mark.parametrize(("ended_by", "focus"), [(-1, None), (0, [1, 0]), (7, [1, 7])])
+def test_a_gap_shows_the_event_that_ended_it(
+    ended_by: int, focus: list[int] | None, ddp: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If one did; the first of a file is one, too."""
+    gaps = analysis.idle_gaps(ddp, Scope(ranks=(1,))).assign(event_id=ended_by)
+    monkeypatch.setattr("hta_widgets.widgets.notes.cached_analysis", lambda *_: gaps)
+    assert [note["focus"] for note in notes_on(ddp, "idle_gaps", Scope(), gaps)] == [focus] * 5
 
 
 @pytest.mark.parametrize("kind", analysis.ANALYSES)

@@ -237,9 +237,9 @@ def figures(costs: Float64) -> dict[str, Any]:
 
 
 def _category(name: str, by: By) -> str:
-    if by == "category" or by in OF_MODULES or name in OUTSIDE.values():
-        return name if by == "category" and name not in OUTSIDE.values() else ""
-    return category_of(name)
+    if by in OF_MODULES or name in OUTSIDE.values():
+        return ""
+    return name if by == "category" else category_of(name)
 
 
 def _bound(sums: dict[str, Float64]) -> Any:
