@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,14 @@ class Lines:
         about, today = self._kept(file, ".json"), _digest(self._root / file)
         return about.exists() and bool(json.loads(about.read_text(encoding="utf-8"))["digest"] == today)
 
-    def tests(self, file: str, line: int, about_it: Collection[str] = ()) -> list[str]:
-        """The tests that run a line: those of the files about it, then all; none that only import it.
+    def tests(self, file: str, lines: Iterable[int], about_it: Collection[str] = ()) -> list[str]:
+        """The tests that run one of these lines: those of the files about it, then all.
 
         Of each the quickest, as many as a line is worth.
         """
         if file not in self._of:
             self._of[file] = self._read(file)
-        found = sorted(self._of[file].get(line, ()))
+        found = sorted({each for line in lines for each in self._of[file].get(line, ())})
         own = [(seconds, test) for seconds, test in found if test.partition("::")[0] in about_it]
         return list(dict.fromkeys([*_affordable(own, _OWN_BUDGET), *_affordable(found, _BUDGET)]))
 

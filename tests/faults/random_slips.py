@@ -56,7 +56,7 @@ def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fa
             old, new = _unique(read(name), *slip) if slip else ("", "")
             if slip and old:
                 line = read(name).count("\n", 0, slip[0]) + 1
-                tests = lines_run.tests(name, line, about(name))
+                tests = lines_run.tests(name, decided_by(name, read(name), line), about(name))
                 unknown = [file for file in nearest.to(name) if not tests or not lines_run.knows(file)]
                 tests = [*tests, *unknown[: 2 if tests else _MOST_TESTS]]
                 found.setdefault(
@@ -82,6 +82,35 @@ def _shares(root: Path, count: int) -> Iterator[tuple[list[str], int]]:
         share = round(count * so_far / sum(lines.values())) - given
         given += share
         yield files, share
+
+
+def decided_by(name: str, text: str, line: int) -> list[int]:
+    """The lines that a line matters to: one that an import runs to those of functions that use what it names.
+
+    Whatever test comes first imports a module; it need not have to do with it.
+    """
+    if not name.endswith(".py"):
+        return [line]
+    tree = ast.parse(text)
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.Lambda)]
+    inner = [each for function in functions for each in _body(function)]
+    if any(each.lineno <= line <= (each.end_lineno or 0) for each in inner):
+        return [line]
+    named = {
+        each.id
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and statement.lineno <= line <= (statement.end_lineno or 0)
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    within = [each for part in inner for each in ast.walk(part) if isinstance(each, ast.expr)]
+    users = [each.lineno for each in within if getattr(each, "id", getattr(each, "attr", "")) in named]
+    return sorted({*(users or (each.lineno for each in within))})
+
+
+def _body(function: ast.FunctionDef | ast.Lambda) -> list[ast.stmt] | list[ast.expr]:
+    return [function.body] if isinstance(function, ast.Lambda) else function.body
 
 
 _Slip = tuple[int, int, str]

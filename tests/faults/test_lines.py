@@ -7,7 +7,7 @@ import coverage
 import pytest
 
 from tests.faults.lines import Lines
-from tests.faults.random_slips import Nearest, random_slips
+from tests.faults.random_slips import Nearest, decided_by, random_slips
 from tests.support import ROOT, tried
 
 FILE = "tests/faults/test_lines.py"
@@ -27,14 +27,14 @@ def test_a_line_is_judged_by_the_tests_that_run_it_the_quickest_first(tmp_path: 
     seconds = {"slow": 9.0, "quick": 0.1, "red": 0.2, "endless": 99.0}
     assert lines.keep(tests.name, tmp_path, seconds, ["red"]) == "3 tests"
     assert lines.knows(tests.name)
-    assert lines.tests(package.name, 3) == ["quick", "slow"]  # the other one takes too long
-    assert lines.tests(package.name, 2) == ["slow"]
-    assert lines.tests(package.name, 1) == []  # only imported
-    assert lines.tests("other.py", 3) == []
+    assert lines.tests(package.name, [3]) == ["quick", "slow"]  # the other one takes too long
+    assert lines.tests(package.name, [2]) == ["slow"]
+    assert lines.tests(package.name, [1]) == []  # only imported
+    assert lines.tests("other.py", [3]) == []
     package.write_text("new\nfirst\nother\nthird\n")
     today = Lines(tmp_path / "lines", tmp_path)
-    assert today.tests(package.name, 4) == ["quick", "slow"]  # the third line, which has moved
-    assert today.tests(package.name, 3) == []  # which nobody has run
+    assert today.tests(package.name, [4]) == ["quick", "slow"]  # the third line, which has moved
+    assert today.tests(package.name, [3]) == []  # which nobody has run
     tests.write_text("other tests")
     assert not today.knows(tests.name)
 
@@ -55,9 +55,36 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
         data.write()
         lines.keep(name, tmp_path, tests, [])
     quickest = ["test_all.py::0", "test_all.py::1"]
-    assert lines.tests(package.name, 1) == quickest
+    assert lines.tests(package.name, [1]) == quickest
     own = ["test_it.py::it[1]", "test_it.py::other"]  # not as many seconds of one alone
-    assert lines.tests(package.name, 1, ["test_it.py"]) == [*own, *quickest]
+    assert lines.tests(package.name, [1], ["test_it.py"]) == [*own, *quickest]
+
+
+LIMITED = """
+MOST = 3
+
+
+class Limited:
+    least = 1
+
+    def most(self):
+        return MOST
+
+
+def least(of):
+    return of.least
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "used_in"),
+    [("    return of.least", ["    return of.least"]), ("MOST = 3", ["        return MOST"]),
+     ("    least = 1", ["    return of.least"])],
+)  # fmt: skip
+def test_what_an_import_runs_is_judged_where_it_is_used(line: str, used_in: list[str]) -> None:
+    text = LIMITED.split("\n")
+    found = decided_by("limited.py", LIMITED, text.index(line) + 1)
+    assert [text[each - 1] for each in found] == used_in
 
 
 @pytest.mark.parametrize(
