@@ -22,6 +22,34 @@ function sizes(of: Edge["of"], ...keys: string[]) {
   };
 }
 
+/** The size when a pointer that took the edge at (10, 10) is there, and when it has let go and moves on. */
+function dragged(of: Edge["of"], x: number, y: number) {
+  const root = document.createElement("div");
+  const edge = { ...EDGE, of };
+  const size = sizeOf(edge);
+  render(h(Splitter, { edge, size }), root);
+  const handle = root.querySelector<HTMLElement>("[role=separator]") as HTMLElement;
+  handle.setPointerCapture = () => {};
+  const point = (type: string, clientX: number, clientY: number) =>
+    handle.dispatchEvent(new MouseEvent(type, { clientX, clientY, cancelable: true }));
+  point("pointerdown", 10, 10);
+  point("pointermove", x, y);
+  const moved = size.value;
+  point("lostpointercapture", x, y);
+  point("pointermove", 0, 0);
+  expect(size.value).toBe(moved);
+  return moved;
+}
+
+it("follows the pointer until it lets go, within its bounds", () => {
+  expect(dragged("width before", 30, 99)).toBe(120);
+  expect(dragged("width", 30, 99)).toBe(80);
+  expect(dragged("height", 99, 30)).toBe(120);
+  expect(dragged("height", 10, 0)).toBe(90);
+  expect(dragged("width before", 400, 10)).toBe(150);
+  expect(dragged("width", 400, 10)).toBe(50);
+});
+
 it("moves along its own axis: what stands right of it shrinks to the right", () => {
   const keys = ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"];
   expect(sizes("width before", ...keys)).toEqual({ towards: "vertical", sizes: [1, 0, 0, 0] });

@@ -155,6 +155,19 @@ def test_the_frame_is_that_of_other_changes(slow: Trace) -> None:
     pd.testing.assert_frame_equal(some, kept)
 
 
+def test_parts_of_what_stays_as_it_was_are_those_that_were_recorded(slow: Trace) -> None:
+    frame = what_if(slow, edits.faster_links(1.0)).set_index(["rank", "iteration"])
+    events = slow.events()
+    kernels = events[events["category"] == "kernel"]
+    computing = (
+        kernels[~kernels["name"].str.startswith("nccl")].groupby(["rank", "iteration"])["dur_ns"].sum()
+    )
+    assert len(computing) == len(frame) == 4 * 4
+    assert frame["compute_ns"].to_dict() == pytest.approx(computing.to_dict(), rel=0.001)
+    waits = frame["exposed_communication_ns"].groupby("rank").sum()
+    assert waits.idxmin() == 2 and waits.max() > 2 * waits[2]  # the others wait for the slow rank
+
+
 def test_changes_add_up(slow: Trace) -> None:
     rank, links = edits.median_rank(2), edits.faster_links(2.0)
     both = time(what_if(slow, [rank, links]), "after_ns")

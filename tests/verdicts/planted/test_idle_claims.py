@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hta_widgets.analysis import overview
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.idle_time import Where
 from hta_widgets.analysis.findings.merging import merged
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.saving import Judged
@@ -68,3 +71,21 @@ def test_of_two_findings_about_the_same_time_one_is_the_part() -> None:
         "allocator_calls": "",
         "idle_host": "allocator_calls",
     }
+
+
+@pytest.mark.parametrize(
+    ("gaps_us", "long", "once"),
+    [
+        ([1000, 500, 500], True, True),  # no less than half
+        ([1000, 500, 501], False, False),
+        ([999, 1], False, True),  # a long gap has a millisecond
+        ([1000, 1000, 1000], True, False),
+    ],
+)
+def test_half_of_a_time_is_most_of_it(gaps_us: list[int], long: bool, once: bool) -> None:
+    ends = np.cumsum([2000 + gap for gap in gaps_us]) * 1000
+    idle = Intervals(ends - np.array(gaps_us) * 1000, ends)
+    where = Where("host_busy", 0, idle, [], 0, (0, 1000 * max(gaps_us)), None)
+    assert (where.long, where.once) == (long, once)
+    half = -(-sum(gaps_us) * 1000 // 2)
+    assert [replace(where, recorded_ns=ns).recorded for ns in (half, half - 1)] == [True, False]
