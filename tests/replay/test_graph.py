@@ -503,7 +503,7 @@ def test_a_launch_of_a_graph_waits_for_what_ended_last_and_not_for_what_began_la
     assert [edge[1] for edge in edges["start a1"] if edge[0] == "wait"] == ["finish long"]
 
 
-@pytest.mark.parametrize("graphs", [(3, 4), (0, 0)])
+@pytest.mark.parametrize("graphs", [(3, 4), (0, 0), (3, 0, 0)])
 def test_other_graphs_may_run_at_once(tmp_path, graphs):
     edges = edges_of(job(tmp_path, launches_of_graphs(*graphs)))
     assert not [edge for each in edges.values() for edge in each if edge[0] == "wait"]

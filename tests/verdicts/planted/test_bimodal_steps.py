@@ -54,6 +54,14 @@ def test_steps_that_are_long_from_one_on(lengths: list[int], since: int, tmp_pat
     assert ("(each from" in text) is bool(since)
 
 
+@pytest.mark.parametrize(
+    ("long", "told"), [([30, 30, 30, 30, 50], True), ([30, 30, 30, 50], False), ([30, 30, 30, 30], True)]
+)
+def test_of_five_steps_and_more_one_may_be_longer_still(long: list[int], told: bool, tmp_path: Path) -> None:
+    """Of fewer, one that is far from the others tells that there are no two lengths."""
+    assert ("bimodal_steps" in judged(steps(2, 2, 2, *long), tmp_path).index) is told
+
+
 def test_kernels_that_slow_down_at_once_are_a_matter_of_clocks(tmp_path: Path) -> None:
     program = Program()
     for number in range(1, 9):
