@@ -57,8 +57,16 @@ def test_calls_that_wait_now_and_then(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "program", [waiting(names=NAMES[:3]), waiting(recorded=STEPS[:4])], ids=["three operators", "four steps"]
+)
+def test_the_least_that_tells_of_waiting(tmp_path: Path, program: Program) -> None:
+    assert "host_contention" in set(overview(program.open(tmp_path))["topic"])
+
+
+@pytest.mark.parametrize(
     "program",
     [
+        waiting(names=NAMES[:2]),  # for reasons of their own
         waiting(steps=(1, 2)),  # first uses
         waiting(names=("aten::mm",)),  # one operator, for a reason of its own
         waiting(ns=500 * US),
@@ -66,7 +74,7 @@ def test_calls_that_wait_now_and_then(tmp_path: Path) -> None:
         waiting(names=(), times=60, steps=(1, 2, 5, 6, 8)),  # larger inputs
         waiting(recorded=STEPS[:3]),
     ],
-    ids=["first steps", "one operator", "short", "little", "larger inputs", "few steps"],
+    ids=["two operators", "first steps", "one operator", "short", "little", "larger inputs", "few steps"],
 )
 def test_what_else_makes_calls_long(tmp_path: Path, program: Program) -> None:
     assert "host_contention" not in set(overview(program.open(tmp_path))["topic"])
