@@ -89,6 +89,21 @@ def test_groups_of_begins_and_ends_are_paired_by_place() -> None:
     assert slices(read(PROCESS, THREAD, *touching)) == [("a", 0, 10), ("b", 10, 10), ("c", 20, 0)]
 
 
+@pytest.mark.parametrize(
+    ("old", "found"),
+    [
+        (number(2, 88) + number(3, 7), [("a", 5, 7000)]),  # X, and how many microseconds it takes
+        (number(3, 7) + number(7, 66) + number(2, 88), [("a", 5, 7000)]),  # other fields are no phases
+        (number(2, 66), [("a", 5, 4)]),  # B
+        (number(2, 73), []),  # I
+    ],
+)
+def test_old_events_have_a_phase_where_they_have_no_kind(old: bytes, found: list[Any]) -> None:
+    plain = packet(number(8, 5), number(10, 1), data(11, number(11, 2) + data(23, "a") + data(6, old)))
+    assert slices(read(PROCESS, THREAD, plain, end(9))) == found
+    assert slices(read(PROCESS, THREAD, begin(5, "a", data(6, number(2, 73))), end(9))) == [("a", 5, 4)]
+
+
 def test_a_slice_without_an_end_is_said() -> None:
     table = read(PROCESS, THREAD, begin(0, "a"), begin(10, "b"), end(11))
     assert slices(table) == [("b", 10, 1)]
