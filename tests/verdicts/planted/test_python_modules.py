@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import CHECKED, overview
+from hta_widgets.analysis.findings.python_rules import PER_LAUNCH_NS, _Class
 from tests.verdicts.planted.host_program import MS, US, Program
 
 FORWARD = "model.py(12): forward"
@@ -115,3 +118,21 @@ def test_the_hosts_place_is_told_with_its_module_and_line(tmp_path: Path):
 def test_without_python_functions_they_are_not_looked_for(tmp_path: Path):
     frame = overview(modules(60 * US, recorded=False)().open(tmp_path))
     assert not frame.loc[frame["severity"] == CHECKED, "checked"].str.contains("python_heavy").any()
+
+
+@pytest.mark.parametrize(
+    ("own_ns", "launches", "long_ns", "heavy"),
+    [
+        (2 * PER_LAUNCH_NS + 1, 2, 0, True),
+        (2 * PER_LAUNCH_NS, 2, 0, False),  # what Python usually takes
+        (PER_LAUNCH_NS + 1, 0, 0, True),
+        (PER_LAUNCH_NS, 0, 0, False),
+        (9 * PER_LAUNCH_NS, 2, 50_000, True),
+        (9 * PER_LAUNCH_NS, 2, 50_001, False),  # most of it lies in pauses
+    ],
+)
+def test_python_is_slow_from_so_much_for_each_launch(
+    own_ns: int, launches: int, long_ns: int, heavy: bool
+) -> None:
+    idle = Intervals.union([0], [100_000])
+    assert _Class("Linear", own_ns, idle, long_ns, np.arange(launches)).per_launch is heavy
