@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -15,7 +16,7 @@ from coverage import CoverageData
 
 from tests.support import ROOT
 
-_OWN_BUDGET, _BUDGET = 60.0, 20.0  # seconds, as noted with coverage.py, of those about its file and of all
+_OWN_BUDGET, _BUDGET = 60.0, 40.0  # seconds, as noted with coverage.py, of those about its file and of all
 
 
 class Lines:
@@ -64,7 +65,19 @@ class Lines:
             self._of[file] = self._read(file)
         found = sorted({each for line in lines for each in self._of[file].get(line, ())})
         own = [(seconds, test) for seconds, test in found if test.partition("::")[0] in about_it]
-        return list(dict.fromkeys([*_affordable(own, _OWN_BUDGET), *_affordable(found, _BUDGET)]))
+        chosen = [*_affordable(own, _OWN_BUDGET), *_affordable(found, _BUDGET)]
+        return list(dict.fromkeys(self._as_today(chosen, {test.partition("::")[0] for _, test in found})))
+
+    def _as_today(self, tests: list[str], files: Collection[str]) -> Iterator[str]:
+        """Of files that have changed since, all cases of a test that is still there, and what is new."""
+        for test in tests:
+            file, _, name = test.partition("[")[0].partition("::")
+            if file not in self._changed:
+                yield test
+            elif name.rpartition("::")[2] in self._changed[file]:
+                yield f"{file}::{name}"
+        for file in sorted({*files} & {*self._changed}):
+            yield from (f"{file}::{name}" for name, is_new in self._changed[file].items() if is_new)
 
     def _read(self, file: str) -> dict[int, list[tuple[float, str]]]:
         found: dict[int, list[tuple[float, str]]] = {}
@@ -90,6 +103,19 @@ class Lines:
             data = CoverageData(str(about.with_suffix(".coverage")))
             data.read()
             found.append((json.loads(about.read_text(encoding="utf-8")), data))
+        return found
+
+    @cached_property
+    def _changed(self) -> dict[str, dict[str, bool]]:
+        """The tests of files that are not as they were when they were noted, and whether each is new."""
+        found = {}
+        for noted, _ in self._all:
+            before = {test.partition("[")[0].rpartition("::")[2] for test in noted["seconds"]}
+            file = next(iter(noted["seconds"]), "").partition("::")[0]
+            path = self._root / file
+            if path.is_file() and _digest(path) != noted["digest"]:
+                names = re.findall(r"^( *)def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+                found[file] = {name: not indent and name not in before for indent, name in names}
         return found
 
     def _moved(self, file: str, source: str) -> dict[int, int]:

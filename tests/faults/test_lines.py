@@ -44,8 +44,12 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
     package.write_text("first\n")
     lines = Lines(tmp_path / "lines", tmp_path)
     for name, tests in {
-        "test_all.py": {f"test_all.py::{at}": 9.0 for at in range(4)},
-        "test_it.py": {"test_it.py::it[1]": 12.0, "test_it.py::it[2]": 13.0, "test_it.py::other": 40.0},
+        "test_all.py": {f"test_all.py::{at}": 18.0 for at in range(4)},
+        "test_it.py": {
+            "test_it.py::test_it[1]": 19.0,
+            "test_it.py::test_it[2]": 20.0,
+            "test_it.py::test_other": 40.0,
+        },
     }.items():
         (tmp_path / name).write_text("tests")
         data = coverage.CoverageData(str(lines.begin(name)))
@@ -56,8 +60,11 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
         lines.keep(name, tmp_path, tests, [])
     quickest = ["test_all.py::0", "test_all.py::1"]
     assert lines.tests(package.name, [1]) == quickest
-    own = ["test_it.py::it[1]", "test_it.py::other"]  # not as many seconds of one alone
+    own = ["test_it.py::test_it[1]", "test_it.py::test_other"]  # not as many seconds of one alone
     assert lines.tests(package.name, [1], ["test_it.py"]) == [*own, *quickest]
+    (tmp_path / "test_it.py").write_text("def test_new(): ...\ndef test_it(case): ...\n")
+    today = Lines(tmp_path / "lines", tmp_path).tests(package.name, [1], ["test_it.py"])
+    assert today == ["test_it.py::test_it", *quickest, "test_it.py::test_new"]
 
 
 LIMITED = """
