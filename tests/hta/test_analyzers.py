@@ -90,8 +90,13 @@ def test_same_answers(analyzer, tmp_path, monkeypatch):
 
 
 def test_figures_of_launches(analyzer, monkeypatch):
-    titles = []
-    monkeypatch.setattr(go.Figure, "show", lambda figure, *_, **__: titles.append(figure.layout.title.text))
+    titles, sizes = [], []
+
+    def show(figure: go.Figure, *_: object, **__: object) -> None:
+        titles.append(figure.layout.title.text)
+        sizes.append((figure.layout.width, figure.layout.height))
+
+    monkeypatch.setattr(go.Figure, "show", show)
     launches = analyzer.get_cuda_kernel_launch_stats([1], visualize=False)[1]
     CudaKernelAnalysis.visualize_cuda_launch_kernel_info(1, launches, 50, 100)
     assert len(titles) == 3 and all("on rank 1" in title for title in titles)
@@ -99,6 +104,7 @@ def test_figures_of_launches(analyzer, monkeypatch):
     CudaKernelAnalysis.visualize_aten_op_kernels_and_overhead(1, operators)
     # The method itself shows the same table.
     assert titles[3] == titles[4] == "ATen Operations, Associated Kernels, ATen and Runtime Delays for Rank 1"
+    assert sizes == [(None, None)] * 3 + [(1500, 1500)] * 2  # as in HTA
 
 
 def test_a_full_queue_is_htas(analyzer):
