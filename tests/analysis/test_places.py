@@ -158,6 +158,23 @@ def test_a_copy_that_its_call_waits_for_is_not_hidden(tmp_path: Path, returns: i
     assert hidden.length == hidden_ns
 
 
+@pytest.mark.parametrize(("returns", "waits"), [(409 * US, True), (409 * US - 1, False)])
+def test_a_call_may_return_a_microsecond_before_the_copy_ends(
+    tmp_path: Path, returns: int, waits: bool
+) -> None:
+    """Also one that was long under way before the copy began."""
+    events = [
+        event("cuda_runtime", "cudaMemcpyAsync", 10 * US, returns - 10 * US, correlation=1),
+        kernel("Memcpy HtoD (Pageable -> Device)", 350 * US, 60 * US, cat="gpu_memcpy", correlation=1),
+        event("cpu_op", "late", 420 * US, 100 * US),
+        launch(600 * US, 2),
+        kernel("next", 605 * US, 50 * US, correlation=2),
+    ]
+    rank_trace = job(tmp_path, events).rank(0)
+    hidden = hidden_by_host(rank_trace, idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS))
+    assert hidden.length == (0 if waits else 60 * US)
+
+
 def waiting_in(folder: Path, *calls: tuple[str, int, int]) -> list[Place]:
     """Where the host is while the device is idle from 100 to 500 us; calls: name, start and end in us."""
     events = [
