@@ -3,10 +3,12 @@
 from itertools import pairwise
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import COMPARISONS, diff
+from hta_widgets.analysis.compare.check_table import check_table
 from hta_widgets.charts.spec import Stack, Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.errors import MissingDataError, NotComparableError
@@ -147,3 +149,27 @@ def test_names_from_outside_are_no_markup_in_figures(kind: str) -> None:
     shown = str(figure.to_plotly_json())
     assert "&lt;i&gt;" in shown
     assert "<b>" not in shown and "<i>" not in shown
+
+
+def test_checks_have_a_column_for_each_run() -> None:
+    """Also for one that is named as another column."""
+    rows = [
+        {
+            "check": check,
+            "severity": "warning",
+            "reason": f"{check} differ",
+            "run": run,
+            "value": f"{check} of {run}",
+        }
+        for check in ("devices", "models")
+        for run in ("base", "reason")
+    ]
+    found = check_table(pd.DataFrame(rows))
+    assert found.columns.tolist() == ["check", "severity", "base", "run reason", "reason"]
+    assert found.iloc[1].tolist() == [
+        "models",
+        "warning",
+        "models of base",
+        "models of reason",
+        "models differ",
+    ]
