@@ -530,6 +530,19 @@ def test_shares_are_of_each_ranks_own_path(tmp_path):
     ]  # fmt: skip
 
 
+def test_of_two_ranks_the_one_whose_path_it_is_most_of_is_named(tmp_path):
+    def events(launch: int) -> list[dict]:
+        return [
+            step(10_000),
+            call("cudaLaunchKernel", 0, launch, correlation=1),
+            work("gemm", launch, 10_000, 1),
+        ]
+
+    frame = critical_path(job(tmp_path, events(3_000), events(1_000)))
+    assert " for 80.0 % of 20.0 µs. On rank 1 it is most, 90.0 %. The longest" in sentence(frame)
+    assert "On rank" not in sentence(frame[frame["rank"] == 1])
+
+
 def slow_chain(graph, until: int) -> Counter[str]:
     """ns of the chain back from the last node, by kind of edge: read from the definition, edge by edge."""
     first, source, kind = graph.first.tolist(), graph.source.tolist(), graph.kind.tolist()
