@@ -228,6 +228,21 @@ it("selects the stretch of time that a stacked bar stands for", async () => {
   expect(model.get("window")).toBeNull();
 });
 
+it.each([
+  { value: [3, 1, 2], x: "7", anchor: "start" },
+  { value: [1, 2, 3], x: "413", anchor: "end" },
+])("tells the greatest value on the side where there is more room", async ({ value, x, anchor }) => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "lines", value: "allocated_bytes", time_class: "memory", beside: "reserved_bytes" },
+    legend: ["device 0"],
+    extent: [0, 1000],
+    marks: wire({ line: [0, 0, 0], time: [0, 500, 750], value, beside: [4, 4, 4] }),
+  });
+  const text = el.querySelector(".hta-peak text");
+  expect([text?.getAttribute("x"), text?.getAttribute("text-anchor")]).toEqual([x, anchor]);
+});
+
 it("draws what a value is part of beside it, and marks the greatest", async () => {
   const { el } = await show({
     ...panel,

@@ -194,6 +194,7 @@ it("shows the columns that are chosen, in their order", async () => {
   const { el, model, calls } = await table();
   const boxes = [...el.querySelectorAll<HTMLInputElement>("input[type=checkbox]")];
   boxes.at(-1)?.click();
+  expect(model.get("columns")).toEqual([...state.columns, "category"]);
   boxes[2]?.click();
   expect(model.get("columns")).toEqual(["rank", "name", "correlation", "category"]);
   await drawn();

@@ -2,6 +2,7 @@
 
 import { afterEach, expect, it } from "vitest";
 import { overlap, placeLabels, textWidth } from "../src/charts/place";
+import { sharedDetail } from "../src/charts/roof_list";
 import { outline } from "../src/charts/roof_rows";
 import { ridge, roofsOf } from "../src/charts/roofs";
 import { logarithmic, logTicks } from "../src/charts/scale";
@@ -19,6 +20,15 @@ const numbers = (low: number, high: number, length: number) =>
   logTicks(low, high, length)
     .filter(({ labelled }) => labelled)
     .map(({ value }) => value);
+
+it.each([
+  [["BF16", "BF16"], "BF16"],
+  [["BF16", "FP32"], ""],
+  [["BF16"], ""], // of one it stands in its row
+  [[], ""],
+])("says once what details have in common", (details, shared) => {
+  expect(sharedDetail(details)).toBe(shared);
+});
 
 it("puts numbers at powers of ten, at 2 and 5 where there is room, and at fewer where there is none", () => {
   expect(numbers(0.05, 2000, 300)).toEqual([0.1, 1, 10, 100, 1000]);

@@ -289,7 +289,7 @@ def _words_of(path: Path) -> set[str]:
 def _is_test(file: str, beside: str = "") -> bool:
     """Whether a file holds tests, in the language of another."""
     name = file.rpartition("/")[2]
-    if not name.startswith("test_") and ".test." not in name:
+    if not name.startswith("test_") and not name.endswith((".test.ts", ".test.tsx")):
         return False
     return not beside or file.startswith("js/") == beside.startswith("js/")
 
