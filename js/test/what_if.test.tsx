@@ -116,6 +116,8 @@ it("answers while the hand moves, and tells the kernel when it rests", async () 
   const moved = "161 → 141 ns for the recording with compute kernels 1.82× as fast";
   await vi.waitFor(() => expect(headline(el)).toBe(moved));
   expect(model.get("settings")).toEqual({});
+  const copy = () => [...el.querySelectorAll("button")].find((each) => each.textContent === "Copy Python");
+  expect(copy()?.disabled).toBe(true); // until the kernel has it
   // 55 % of the time is 1.82 times as fast
   expect(el.querySelector("[data-control=kernels]")?.textContent).toContain("55 %, 1.82× as fast");
   await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 1 / 1.82 }));
@@ -130,6 +132,7 @@ it("answers while the hand moves, and tells the kernel when it rests", async () 
   );
   expect(texts(el, ".hta-key-of")).toEqual(["compute 20 → 10 ns", "idle 60 ns"]);
   expect(el.querySelectorAll("[data-stale]")).toHaveLength(0);
+  expect(copy()?.disabled).toBe(false);
   expect(el.querySelector("[role=alert]")).toBeNull();
   model.set("answer", { ...confirmed, after: 142 });
   await vi.waitFor(() => expect(el.querySelector("[role=alert]")?.textContent).toContain("142 ns"));
@@ -301,6 +304,13 @@ it("answers alone in a report, where no slider's edit takes the saved answer onl
     ]),
   );
   expect(model.get("further")).toEqual([]);
+});
+
+it("shows the reason instead of what was there when it fails later", async () => {
+  const { el, model } = await show();
+  expect(el.querySelector(".hta-story")).not.toBeNull();
+  model.set("status", "error");
+  await vi.waitFor(() => expect(el.querySelector(".hta-story")).toBeNull());
 });
 
 it("shows nothing but the reason where it abstains", async () => {

@@ -446,6 +446,8 @@ it("uses the wheel with Ctrl for zoom, and alone only while it has the focus", (
   expect(wheel({ deltaY: 40 })).toBe(true);
   expect(timeline.place.scroll).toBe(40);
   while (timeline.scrollBy(50));
+  const last = timeline.layout.rows.at(-1);
+  expect((last?.y ?? 0) + (last?.h ?? 0)).toBeGreaterThan(timeline.place.scroll); // it is in sight
   expect(wheel({ deltaY: 40 })).toBe(false); // nothing is left to scroll: the page does
 });
 
