@@ -155,7 +155,7 @@ def _of_bar(screen: Screen) -> Iterator[str]:
         most = max(most, ns * (work != "computing"))  # of other work, what was hidden may come to show
         if ns > most * (1 + _REL) + 0.006 * screen.saved + 2e3:
             yield f"of {most:,.0f} ns {screen.saved:,.0f} are saved: {story.limits!r}"
-    idle = re.search(rf"\bThe \w+ is idle for ({SHARE}) of the time\.", story.limits)
+    idle = re.search(rf"\b[Tt]he \w+ is idle for ({SHARE}) of the time\.", story.limits)
     if idle and (wrong := _far_from(screen, idle[1], "idle")):
         yield f"{wrong}: {story.limits!r}"
     steps = re.search(r", (\d[\d,]*)(?: of (\d[\d,]*))? steps?\b", story.scope)

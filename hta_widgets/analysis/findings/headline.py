@@ -204,8 +204,10 @@ class Headline:
         largest = next((part for part in self.parts if part.form in (*SAVINGS, "unknown")), None)
         if not self._on_devices or largest is None or largest.lost_as != "idle" or " idle" in self.text:
             return ""
-        share = percent(100.0 * self.whole.split["idle"] / self.whole.ns)
-        return f"The {self.whole.device} is idle for {share} of the time."
+        share = 100.0 * self.whole.split["idle"] / self.whole.ns
+        limit = BY_TOPIC[self.advice[largest.finding].topic].limit if share >= 50.0 else ""
+        said = f"{limit}: the" if limit else "the"
+        return capitalised(f"{said} {self.whole.device} is idle for {percent(share)} of the time.")
 
     @property
     def _beside_work(self) -> str:

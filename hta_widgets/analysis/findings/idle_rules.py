@@ -211,6 +211,7 @@ RULES = (
         title=_HOST.title,
         label="Late launches",
         cause="kernels launched too late",
+        limit="host-bound",
         judge=partial(_judge, _HOST),
         change=Change(
             "without the time of late launches",
@@ -228,6 +229,7 @@ RULES = (
         title=_LAUNCH.title,
         label="Launch latency",
         cause="launch latency",
+        limit="host-bound",
         judge=partial(_judge, _LAUNCH),
         applies=_launches_on_time,
         change=_GRAPHS,

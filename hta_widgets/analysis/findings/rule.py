@@ -96,6 +96,7 @@ class Rule:
     better: str = (
         ""  # in a headline, what the time could be with, where that says more than "without" the cause
     )
+    limit: str = ""  # what limits devices that idle most of the time for it: "host-bound"
     lost_as: LostAs = "compute"  # the class of the time that it costs
     general: bool = False  # it says what kind of time is lost; a narrower rule may say why
     says_why: bool = True  # of a late rank it says what that does meanwhile, not only that it is late

@@ -273,3 +273,19 @@ def test_the_bar_takes_a_slow_step_from_what_it_does_longer(read: Read) -> None:
     assert [(part.lost_as, part.ns > 4 * MS) for part in told.parts if part.finding == at] == [
         ("compute", True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("host_us", "said"), [(400, "Host-bound: the GPU is idle for "), (120, "The GPU is idle for ")]
+)
+def test_a_device_that_mostly_waits_for_the_host_is_host_bound(
+    tmp_path: Path, host_us: int, said: str
+) -> None:
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(40):
+                program.operator("aten::mm", host_us * US)
+                program.launch(100 * US)
+            program.synchronise()
+    assert story(program.open(tmp_path)).limits.startswith(said)
