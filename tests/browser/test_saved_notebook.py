@@ -113,7 +113,7 @@ def test_a_picture_stands_in_by_default_and_a_snapshot_stays(lab: Lab) -> None:
     headline = page.locator(".hta-story h2").inner_text()
 
     def has_the_story() -> None:
-        assert "".join(re.findall(r'font-size="18"[^>]*>([^<]*)', drawn(picture))) == escape(headline)
+        assert " ".join(re.findall(r'font-size="18"[^>]*>([^<]*)', drawn(picture))) == escape(headline)
         assert drawn(picture).count("data-form=") == page.locator(".hta-segments > *").count() > 2
 
     eventually(has_the_story)

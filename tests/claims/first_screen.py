@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from hta_widgets.analysis.findings.bar import SAVINGS
 from hta_widgets.analysis.findings.rules import BY_TOPIC
 from hta_widgets.analysis.findings.story import Story
 from tests.claims.job import Job, PlainRank
@@ -39,6 +40,7 @@ _OF_CLASS = {
 }  # fmt: skip
 _NAME = re.compile(r"\S*[A-Za-z_…]\S*")
 _LAUNCH = re.compile(r"(?:cuda|hip|musa)\w*(?:Launch|Memcpy)|cuLaunch|urEnqueue")
+_OF_HOST = ("idle_host", "launch_bound")
 _REL = 0.013  # three digits, and what readers may differ by
 
 
@@ -105,8 +107,11 @@ def _of_headline(screen: Screen) -> Iterator[str]:
         yield f"all record {screen.whole_ns:,.0f} ns: {text!r}"
     if apart and not any(row["role"] == "aside" and row["headline"] == apart[1] for row in screen.rows):
         yield f"no finding says that: {apart[1]!r}"
+    could = re.fullmatch(rf"(.+); the (?:rest \(({TIME})\)|({TIME}) that all record) (could be .+)", text)
+    if could and far(could[2] or could[3], screen.whole_ns):
+        yield f"{screen.whole_ns:,.0f} ns are judged: {text!r}"
     timed = re.fullmatch(rf"(?:Step \d+: )?({TIME})(?: per step| in all)?; (.*)", text)
-    if timed is None and not apart:
+    if timed is None and not apart and not could:
         named, _, cause = text.rpartition(" between steps: ")
         if named and any(each.cause_words == cause for each in screen.story.advice):
             text = f"{named} between steps"
@@ -118,7 +123,7 @@ def _of_headline(screen: Screen) -> Iterator[str]:
         return
     if timed and far(timed[1], screen.whole_ns):
         yield f"a step takes {screen.whole_ns:,.0f} ns: {text!r}"
-    said = apart[3] if apart else timed[2] if timed else ""
+    said = f"it {could[4]}" if could else apart[3] if apart else timed[2] if timed else ""
     for clause in re.split(r"; (?=it could be )", said):
         yield from _read(_TIMED, screen, clause)
 
@@ -148,7 +153,7 @@ def _of_bar(screen: Screen) -> Iterator[str]:
         least = min(_longest_stream(rank) for rank in screen.job.ranks.values() if rank.work)
         if screen.whole_ns - screen.saved < (1 - _REL) * least - 0.002 * screen.whole_ns:
             yield f"kernels on one stream take {least:,.0f} ns: {story.saved!r}"
-    if left := re.match(rf"Of the time that remains, ({_IS}) ({SHARE})", story.limits):
+    if left := re.search(rf"Of the time that remains, ({_IS}) ({SHARE})", story.limits):
         work = next(name for words, name in _WORK.items() if re.fullmatch(words, left[1]))
         ns = number(left[2]) / 100 * (screen.whole_ns - screen.saved)
         most = screen.parts.get(work, screen.whole_ns)
@@ -158,6 +163,10 @@ def _of_bar(screen: Screen) -> Iterator[str]:
     idle = re.search(rf"\b[Tt]he \w+ is idle for ({SHARE}) of the time\.", story.limits)
     if idle and (wrong := _far_from(screen, idle[1], "idle")):
         yield f"{wrong}: {story.limits!r}"
+    if "Host-bound" in story.limits:
+        waits = sum(row["share_pct"] for row in screen.rows if row["topic"] in _OF_HOST)
+        if not idle or min(number(idle[1]), 2 * waits) < 50.0:
+            yield f"the device waits for the host {waits} %: {story.limits!r}"
     steps = re.search(r", (\d[\d,]*)(?: of (\d[\d,]*))? steps?\b", story.scope)
     if steps and number(steps[1]) != len(screen.job.steps):
         yield f"{len(screen.job.steps)} steps are judged: {story.scope!r}"
@@ -183,7 +192,22 @@ def _reachable(screen: Screen, said: re.Match[str]) -> str:
         return f"{screen.whole_ns - screen.saved:,.0f} ns remain"
     if said[2] and "at most" not in screen.story.saved:
         return "nothing of it is an upper bound"
-    return _not_its_ranks(screen, said[3])
+    return _not_its_changes(screen, said[3]) or _not_its_ranks(screen, said[3])
+
+
+def _not_its_changes(screen: Screen, said: str) -> str:
+    """That what the time could be with, or without, are what the bar saves."""
+    saves = [screen.story.advice[part.finding] for part in screen.story.parts if part.form in SAVINGS]
+    better = {each.cause_words: BY_TOPIC[each.topic].better for each in saves}
+    left, named = said, 0
+    for cause, instead in sorted(better.items(), key=lambda each: -len(each[0])):
+        word, change = ("with", instead) if instead else ("without", cause)
+        if found := re.search(rf"(?:\b{word}|,| and) {re.escape(change)}", left):
+            left, named = left.replace(found[0], " and", 1), named + 1
+    more = re.search(r", and (\d+) more changes?", left)
+    if re.sub(r"\b(?:and|with|without)\b|[ ,]", "", left.replace(more[0] if more else "", "")):
+        return f"no change is called {left}"
+    return "" if named + (int(more[1]) if more else 0) <= len(saves) and named else "others are saved"
 
 
 @form(_TIMED, rf"({TIME})(?: of it)? is (?:due to |(?=start-up))(.+?)(?:, saving not .+)?")

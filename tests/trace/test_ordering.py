@@ -69,7 +69,7 @@ def test_rows_on_lanes_are_sorted_as_they_nest(rows):
     np.testing.assert_array_equal(order_of_nesting(lane, start, end, tie, by_start), expected)
 
 
-@given(st.lists(st.integers(0, 9), max_size=60), st.sets(st.integers(0, 12), max_size=4))
+@given(st.lists(st.integers(0, 9), max_size=60), st.sets(st.integers(0, 12), max_size=8))
 def test_codes_are_among_a_few(values, wanted):
     codes = np.array(values, np.uint8)
     assert among(codes, tuple(wanted)).tolist() == [value in wanted for value in values]

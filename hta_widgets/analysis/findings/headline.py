@@ -15,15 +15,22 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, is_unjudged, leading, passes
 from hta_widgets.analysis.findings.sections import OPEN, RECORDING, VERDICT
-from hta_widgets.analysis.findings.story_advice import Advice, amount_claimed, claimed, stated
+from hta_widgets.analysis.findings.story_advice import (
+    Advice,
+    amount_claimed,
+    claimed,
+    is_apart_from_operators,
+    stated,
+)
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-from hta_widgets.formatting import capitalised, decapitalised, duration, in_words, percent
+from hta_widgets.formatting import capitalised, counted, decapitalised, duration, in_words, percent
 from hta_widgets.trace.scope import Scope
 
 _NAMELESS: Final = frozenset(rule.cause for rule in BY_TOPIC.values() if rule.no_reason)
 """What is lost for no reason that is recorded, and at no place that says more."""
 _NOT_ESTIMATED: Final = ", saving not estimated"
 _FAR_MORE: Final = 5
+_COULD_BE: Final = "it could be "
 _HARDLY: Final = 100
 """Where less than one in so many of the time is reachable, that is no goal."""
 _DOES: Final = {
@@ -60,6 +67,9 @@ class Headline:
         late = self.frame.loc[_apart_ranks(self.frame), "headline"].eq(self.first).any()
         rest = f"the {duration(self.whole.ns)} that all record" if late else "the rest"
         said = self._of_whole.replace(" of it", "", 1).removesuffix(_NOT_ESTIMATED)
+        if said.startswith(_COULD_BE):
+            named = rest if late else f"{rest} ({duration(self.whole.ns)})"
+            return f"{self.first}; {named} {said.removeprefix('it ')}"
         return f"{self.first}; of {rest}, {said}"
 
     @cached_property
@@ -165,11 +175,17 @@ class Headline:
     @cached_property
     def _leading_work(self) -> str:
         """The work that takes nearly all of the time, unless much else is lost, or unknown."""
-        lost = [part.ns for part in self._named_losses]
-        least, row = WARNING_PCT, work_of(self.frame)
+        row, least = work_of(self.frame), {}
         if row is not None and (longest := amount_claimed(row, "operator_time")) >= 50.0:
-            least = max(least, longest / 2)  # one operator of the host is most of it
-        much = 100.0 * max([saved_in(self.parts), *lost]) >= least * self.whole.ns
+            # one operator of the host is most of it: what is lost in none has to be half as much
+            rows = self.frame[self.frame["part_of"] == ""]
+            least = {
+                each["topic"]: longest / 2 for _, each in rows.iterrows() if is_apart_from_operators(each)
+            }
+        much = 100.0 * saved_in(self.parts) >= WARNING_PCT * self.whole.ns or any(
+            100.0 * part.ns >= least.get(self.advice[part.finding].topic, WARNING_PCT) * self.whole.ns
+            for part in self._named_losses
+        )
         untold = len(unknown(self.frame)) or idle_unknown(self.frame, self.whole)  # about devices
         return "" if much or (self._on_devices and untold) else _works(self.frame, self.whole)
 
@@ -191,7 +207,10 @@ class Headline:
         better = [rule.better for each in named if (rule := BY_TOPIC[each.topic]).better]
         causes = [each.cause_words for each in named if not BY_TOPIC[each.topic].better]
         changes = [f"with {in_words(better)}"] * bool(better) + [f"without {in_words(causes)}"] * bool(causes)
-        return f"it could be {duration(left)}{best} {in_words(changes)}"
+        more = (
+            f", and {counted(len(savings) - len(named), 'more change')}" if len(savings) > len(named) else ""
+        )
+        return f"{_COULD_BE}{duration(left)}{best} {in_words(changes)}{more}"
 
     def _where(self, idle: Advice) -> str:
         """`, mostly in aten::normal_`, of idle time most of which lies in a call; else `: ` and its cause."""
@@ -201,13 +220,13 @@ class Headline:
     @property
     def _idle(self) -> str:
         """For how long the device idles, where the headline says why and not how long."""
-        largest = next((part for part in self.parts if part.form in (*SAVINGS, "unknown")), None)
-        if not self._on_devices or largest is None or largest.lost_as != "idle" or " idle" in self.text:
+        lost = [part for part in self.parts if part.form in (*SAVINGS, "unknown")]
+        if not self._on_devices or not lost or lost[0].lost_as != "idle" or " idle" in self.text:
             return ""
-        share = 100.0 * self.whole.split["idle"] / self.whole.ns
-        limit = BY_TOPIC[self.advice[largest.finding].topic].limit if share >= 50.0 else ""
-        said = f"{limit}: the" if limit else "the"
-        return capitalised(f"{said} {self.whole.device} is idle for {percent(share)} of the time.")
+        idle = self.whole.split["idle"]
+        of_host = sum(part.ns for part in lost if BY_TOPIC[self.advice[part.finding].topic].of_host)
+        said = "Host-bound: the" if 2 * min(idle, 2 * of_host) >= self.whole.ns else "The"
+        return f"{said} {self.whole.device} is idle for {percent(100.0 * idle / self.whole.ns)} of the time."
 
     @property
     def _beside_work(self) -> str:

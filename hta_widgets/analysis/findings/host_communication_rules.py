@@ -21,8 +21,8 @@ from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.formatting import ranks_in_words
 
 _LITTLE: Final = 3
-_HARDLY_PCT: Final = 20.0
-"""A share of the time so small is hardly any compute."""
+_HARDLY: Final = 4
+"""Communication that takes so many times as long leaves hardly any compute."""
 _BETWEEN_TWO: Final = ("send", "recv")
 _DOES: Final = {
     "loading": "in the data loader",
@@ -110,7 +110,7 @@ def _collectives(inputs: Inputs) -> Finding | None:
     if found is None:
         return None
     name = _longest_collective(inputs, hosts, found.ranks, apart)
-    more, advice = _why_so_much(inputs, hosts, name)
+    more, advice = _why_so_much(inputs, hosts, name, sum(each.length for each in lost.values()))
     return found.finding(
         found.text(
             inputs,
@@ -145,12 +145,12 @@ def _longest_collective(
     return next((name for name, ns in times.items() if ns), "")
 
 
-def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple[Said, str]:
+def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str, lost_ns: int) -> tuple[Said, str]:
     """What makes it so much, as far as it shows, and what to do about it."""
     if (twice := _reduced_too_often(inputs, hosts)) is not None:
         return twice
     larger = "As many bytes are moved for a small batch as for a large one: raise the batch. "
-    little = _computes_little(inputs, hosts)
+    little = _computes_little(inputs, hosts, lost_ns)
     if any(host.sharded for host in hosts.values()):
         return little, larger + (
             "If memory allows, keep gathered parameters for the backward pass (reshard_after_forward=False)."
@@ -164,12 +164,12 @@ def _why_so_much(inputs: Inputs, hosts: dict[int, HostTime], name: str) -> tuple
     )
 
 
-def _computes_little(inputs: Inputs, hosts: dict[int, HostTime]) -> Said:
-    """That the threads hardly compute between collectives."""
-    computing = [100.0 * host.parts["operators"] / host.window_ns for host in hosts.values()]
-    share = sum(computing) / len(computing)
-    if share > _HARDLY_PCT:
+def _computes_little(inputs: Inputs, hosts: dict[int, HostTime], lost_ns: int) -> Said:
+    """That the threads hardly compute beside what collectives take."""
+    computing = sum(host.parts["operators"] for host in hosts.values())
+    if computing * _HARDLY > lost_ns:
         return ""
+    share = 100.0 * computing / sum(host.window_ns for host in hosts.values())
     computes = inputs.of_time("computes_between_collectives", share, tuple(hosts), part="operators")
     return say(" Operators that compute take only {share}.", share=computes)
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
-from hta_widgets.analysis.findings.call_time import narrowest_open, open_time
+from hta_widgets.analysis.findings.call_time import narrowest_open, open_time, spans_of
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.compiled import REGION
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
@@ -37,7 +37,6 @@ from hta_widgets.analysis.findings.rule import HOST_QUESTION, MAIN_QUESTION, Rul
 from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief, decapitalised, percent
-from hta_widgets.trace.classify import is_optimizer_step
 from hta_widgets.trace.rank_trace import RankTrace
 
 _MOST_NAMES: Final = 2
@@ -63,14 +62,14 @@ _ADVICE: Final = {
     "where the CPU has AMX or AVX-512 BF16.",
     r"^aten::bmm$": "If that is attention, with aten::_softmax between products, "
     "torch.nn.functional.scaled_dot_product_attention does it in one operator.",
-    r"^aten::(?:add|b|badd)?mm$": 'torch.autocast("cpu", torch.bfloat16) is faster where the CPU has AMX or '
-    "AVX-512 BF16. Fewer and larger products use more of the cores.",
+    r"^aten::(?:mm|addmm|baddbmm)$": 'torch.autocast("cpu", torch.bfloat16) is faster where the CPU has AMX '
+    "or AVX-512 BF16. Fewer and larger products use more of the cores.",
     r"^aten::copy_$": "Look for what copies: .to(), .contiguous() and .reshape() after a permute. "
     "channels_last, or a layer that takes the order of dimensions that there is, needs none.",
     r"^aten::(?:uniform|normal|bernoulli|random)_$": "Draw random numbers once for several steps, or fewer.",
 }
 """What to do about the longest operators, by their names."""
-_PRODUCT: Final = re.compile(r"^aten::(?:add|b|badd)?mm$|convolution")
+_PRODUCT: Final = re.compile(r"^aten::(?:mm|addmm|bmm|baddbmm)$")
 _IN_BF16: Final = (
     "Their inputs are bfloat16 already. Without AMX or AVX-512 BF16 (lscpu) the CPU has no units for it, "
     "and float32 is faster."
@@ -113,7 +112,7 @@ def _operators(inputs: Inputs) -> Finding | None:
     known = ((name, said) for name in longest_pct if (said := _known(name, _ADVICE)))
     if found := next(known, None):
         name, said = found
-        if _PRODUCT.search(name) and any(_mostly_bf16(inputs.trace.rank(rank), name) for rank in ranks):
+        if _PRODUCT.search(name) and _mostly_bf16(inputs, name):
             said = _IN_BF16
         advice = said if name == longest[0][0] else f"For {brief(name)}: {decapitalised(said)}"
     if 2 * taken > sum(host.parts["operators"] for host in hosts.values()):
@@ -146,22 +145,32 @@ def _operators(inputs: Inputs) -> Finding | None:
     most = longest and 2 * longest[0][1] > whole
     headline = f"{'mostly' if most else 'above all'} {brief(name)}" if name else ""
     headline += f" ({percent(longest_pct[name])})" if name in longest_pct else ""
-    if not most and where and is_optimizer_step(region):
-        headline = f"mostly in {brief(region)} ({percent(100.0 * open_ns / whole)})"
+    updating = sum((host.optimizing & host.spent["operators"]).length for host in hosts.values())
+    if not most and 200.0 * updating > share * whole:
+        headline = f"mostly in {brief(next(iter(hosts.values())).optimizer)}"
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )
 
 
-def _mostly_bf16(rank_trace: RankTrace, name: str) -> bool:
-    """Whether an operator is passed bfloat16 most of its time, as far as that is recorded."""
-    if not rank_trace.has_argument("input_type"):
-        return False
+def _mostly_bf16(inputs: Inputs, name: str) -> bool:
+    """Whether an operator is passed bfloat16 most of its time on all ranks, as far as that is recorded."""
+    times = [inputs.of(rank, _in_bf16, name) for rank in hosts_of(inputs)]
+    return 2 * sum(of_bf16 for of_bf16, _ in times) > sum(whole for _, whole in times)
+
+
+def _in_bf16(inputs: Inputs, rank: int, name: str) -> tuple[int, int]:
+    """How long the calls of an operator take that are passed bfloat16, and all of its calls."""
+    rank_trace, judged = inputs.trace.rank(rank), inputs.judged_time(rank)
     rows = rows_named(rank_trace, name.__eq__)
+    time = judged.within_each(spans_of(rank_trace, rows))
+    if not rank_trace.has_argument("input_type"):
+        return 0, int(time.sum())
     texts = [*rank_trace.table.dictionary("input_type"), ""]  # the last for none
-    codes = rank_trace.argument_codes_of("input_type", rows)
-    is_bf16 = np.array(["BFloat16" in text for text in texts])[codes]
-    return 2 * int(rank_trace.dur[rows[is_bf16]].sum()) > int(rank_trace.dur[rows].sum())
+    of_bf16 = np.array(["BFloat16" in text for text in texts])[
+        rank_trace.argument_codes_of("input_type", rows)
+    ]
+    return int(time[of_bf16].sum()), int(time.sum())
 
 
 def _run_fewer(inputs: Inputs) -> str:

@@ -97,7 +97,7 @@ class HostTime:
     regions: dict[str, int]  # annotations that lie in no other, and how long they are open
     long_ns: int  # what of the part outside lies in stretches of `LEAST_NS` or more
     longest_ns: int  # the longest
-    optimizer: str  # name of its steps that run no backward pass
+    optimizer: str  # name of its steps that run no backward pass, those that take longest
     optimizing: Intervals  # when they are open
     updates: int  # operators in them
     fused: bool  # some of these update many parameters at once
@@ -253,7 +253,7 @@ def time_of_thread(inputs: Inputs, rank: int) -> HostTime | None:
         _regions(rank_trace, places[classes[places] == EventClass.ANNOTATION], judged),
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
-        next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
+        next(iter(longest_names(rank_trace, updating, rank_trace.dur[updating])), ""),
         update,
         len(updates),
         bool(named(rank_trace, _FUSED.search)[updates].any()),

@@ -211,7 +211,7 @@ RULES = (
         title=_HOST.title,
         label="Late launches",
         cause="kernels launched too late",
-        limit="host-bound",
+        of_host=True,
         judge=partial(_judge, _HOST),
         change=Change(
             "without the time of late launches",
@@ -229,7 +229,7 @@ RULES = (
         title=_LAUNCH.title,
         label="Launch latency",
         cause="launch latency",
-        limit="host-bound",
+        of_host=True,
         judge=partial(_judge, _LAUNCH),
         applies=_launches_on_time,
         change=_GRAPHS,

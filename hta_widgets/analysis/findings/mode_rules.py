@@ -46,13 +46,14 @@ def without_eval(inputs: Inputs) -> Finding | None:
         if name == "aten::batch_norm":
             updates = " It computes statistics of each batch, and changes the model's."
         text = say(
-            "{what} runs in training mode ({calls} calls), but no backward pass is recorded: is model.eval() "
-            "missing?{updates}",
+            "{what} runs in training mode ({calls} call{s}), but no backward pass is recorded: is "
+            "model.eval() missing?{updates}",
             what=_CALLED[name],
             calls=Claim(
                 "calls_in_training", modes.training[name], "count", ranks=(rank,), about={"name": name}
             ),
             updates=updates,
+            s="s" * (modes.training[name] > 1),
         )
         return _finding(
             name, rank, text, "model.eval() before inference, and torch.inference_mode() around it."

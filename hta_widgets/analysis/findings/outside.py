@@ -8,14 +8,14 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.call_time import narrowest_open
+from hta_widgets.analysis.findings.call_time import narrowest_open, open_time
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_time import hosts_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Rule
 from hta_widgets.analysis.idle.causes import is_data_loading, named
-from hta_widgets.analysis.idle.cold_calls import first_call
+from hta_widgets.analysis.idle.cold_calls import PREPARES, first_call
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.serving.table import is_server
 from hta_widgets.formatting import brief, duration
@@ -24,6 +24,9 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
 _MOST, _NEARLY_ALL = 0.5, 0.9
+_ALL: Final = 0.99
+_FIRST_ALLOCATIONS: Final = ("aten::empty", "aten::empty_strided")
+"""The first of them creates the context of a device."""
 _PROFILER: Final = {"before": "starts", "after": "ends", "around": "starts or ends"}
 _LEAST_NS: Final = 1_000_000
 _WHOLE_STEPS: Final = (
@@ -96,9 +99,10 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     rank_trace = inputs.trace.rank(rank)
     own = apart - Intervals.union(*([edge] for edge in _calls(rank_trace)))
     place, there_ns = _place(rank_trace, apart)
-    judged = _edge(rank_trace, ends)
     if inputs.judged and inputs.settled_ns is None and inputs.scope.window_ns is None:
         judged = "the complete steps" if len(inputs.scope.iterations or ()) > 1 else "the complete step"
+    else:
+        judged = _edge(rank_trace, ends)
     headline = f"{duration(apart.length)} of {duration(ends.whole_ns)} recorded lie {ends.side} {judged}"
     where = NOTHING_SAID
     if 2 * own.length >= apart.length:
@@ -110,7 +114,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
         headline += f", while {profiler}"
         place = ""
     elif place:
-        starting = place in inputs.cold_calls(rank) or first_call(rank_trace, place) is not None
+        starting = place in inputs.cold_calls(rank) or _is_first(rank_trace, place, ends.before)
         who = "The process starts up: the host" if starting else "The host"
         where = say(
             f" {who} is in {{place}} for {{time}} of it.",
@@ -141,6 +145,15 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
     return Found(_RULE, finding)
 
 
+def _is_first(rank_trace: RankTrace, name: str, before: Intervals) -> bool:
+    """Whether most of the time before is the first call of an operator, which takes long once."""
+    prepares = PREPARES.match(name) or name in _FIRST_ALLOCATIONS
+    row = first_call(rank_trace, name) if prepares else None
+    if row is None:
+        return False
+    return 2 * (open_time(rank_trace, np.array([row])) & before).length >= before.length > 0
+
+
 def _edge(rank_trace: RankTrace, ends: _Ends) -> str:
     """How to call what is judged, by what begins or ends it."""
     of_device = rank_trace.is_device.any()
@@ -148,9 +161,10 @@ def _edge(rank_trace: RankTrace, ends: _Ends) -> str:
     name = "device work" if of_device else "call"
     if not work.any():
         return "what is judged"
-    if ends.side == "before" and ends.before.end[0] == rank_trace.start[work].min():
+    little = (1 - _ALL) * ends.apart.length
+    if ends.after.length <= little and ends.before.end[0] == rank_trace.start[work].min():
         return f"the first {name}"
-    if ends.side == "after" and ends.after.start[0] == rank_trace.end[work].max():
+    if ends.before.length <= little and ends.after.start[0] == rank_trace.end[work].max():
         return f"the last {name}"
     return "what is judged"
 

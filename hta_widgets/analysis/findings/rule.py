@@ -93,10 +93,8 @@ class Rule:
     label: str = ""  # over its part of the bar, in four words at most; "" is the title
     # in a headline, behind a colon or "and"; "" is the title. In both, {rank} is the finding's.
     cause: str = ""
-    better: str = (
-        ""  # in a headline, what the time could be with, where that says more than "without" the cause
-    )
-    limit: str = ""  # what limits devices that idle most of the time for it: "host-bound"
+    better: str = ""  # in a headline, with what the time could be shorter: says more than "without" the cause
+    of_host: bool = False  # devices that idle for it most of the time are host-bound
     lost_as: LostAs = "compute"  # the class of the time that it costs
     general: bool = False  # it says what kind of time is lost; a narrower rule may say why
     says_why: bool = True  # of a late rank it says what that does meanwhile, not only that it is late

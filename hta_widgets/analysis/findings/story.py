@@ -128,7 +128,6 @@ def _story(frame: pd.DataFrame, job: ref[Trace], scope: Scope) -> Story:
     found = frame[(frame["part_of"] == "") & frame["section"].isin((SAVES, UNKNOWN, LATER, MEMORY))]
     found = found[~found["role"].eq("work")]
     aside = found["role"].eq("aside") | (found["share_pct"].eq(0) & found["section"].ne(MEMORY))
-    remarks = found[aside & ~found["topic"].isin(MISTAKES)]
     rows = [row for _, row in found[~aside].iterrows()]
     of_recording = frame[frame["section"] == RECORDING]
     apart = of_recording[of_recording["role"] == "aside"]
@@ -155,7 +154,7 @@ def _story(frame: pd.DataFrame, job: ref[Trace], scope: Scope) -> Story:
         advice=advice,
         clean=_clean(frame),
         unknown=_unjudged(frame),
-        asides=[*apart["text"].map(str), *remarks["text"].map(str)],
+        asides=[*apart["text"].map(str), *found.loc[aside, "text"].map(str)],
         kinds=[kind for kind in dict.fromkeys(frame["kind"]) if kind],
         nothing=_nothing(frame, whole),
         hint="" if (work := work_of(frame)) is None else str(work["suggestion"]),

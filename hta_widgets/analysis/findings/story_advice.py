@@ -36,6 +36,7 @@ _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
 _FASTER_HOST: Final = "[edits.host(0.5)]"
 _MISLEADING_PCT: Final = 50.0
 """Where a few steps take so much longer than others, the mean is that of no step."""
+_APART: Final = ("loading", "compiling", "collectives", "elsewhere", "outside")
 _MOST_STEPS: Final = 256  # of all ranks
 
 
@@ -96,7 +97,7 @@ def advice_of(
     return Advice(
         topic=str(row["topic"]),
         noun=label,
-        cause_words=_cause_words(frame, row),
+        cause_words=_cause_words(inputs, frame, row),
         title=label if rule and RANK in rule.label else f"{label}{on_rank}",
         form=form,
         figure=figure,
@@ -219,7 +220,7 @@ def sentences_of(text: str) -> list[str]:
     return [each for each in re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text.strip()) if each] or [""]
 
 
-def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
+def _cause_words(inputs: Inputs, frame: pd.DataFrame, row: pd.Series) -> str:
     """How a headline names a finding: by its reason, if that is known, and by its step, if it is one."""
     parts = frame[(frame["part_of"] == row["topic"]) & (2 * frame["share_pct"] >= row["share_pct"])]
     inner = [BY_TOPIC[topic] for topic in parts["topic"]]
@@ -250,8 +251,13 @@ def _cause_words(frame: pd.DataFrame, row: pd.Series) -> str:
         words += f" (longest in {longest})"
     elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
+    ranks = inputs.trace.ranks_of(inputs.scope)
     for _, part in parts[parts["share_pct"] >= _MISLEADING_PCT].iterrows():
-        if slow := claimed(part, "slow_steps"):
+        # a share of some of the ranks is none of all of them
+        of_all = any(
+            claim["measure"] == "beyond_usual" and claim["ranks"] == ranks for claim in _claims(part)
+        )
+        if of_all and (slow := claimed(part, "slow_steps")):
             where = f"most of it in {slow} of {claimed(part, 'steps')} steps"
             words = f"{words[:-1]}; {where})" if words.endswith(")") else f"{words} ({where})"
     return words
@@ -275,6 +281,12 @@ def claimed(row: pd.Series, measure: str) -> str:
 def amount_claimed(row: pd.Series, measure: str) -> float:
     """The value of that claim; 0 if it has none."""
     return float(next((claim["value"] for claim in _claims(row) if claim["measure"] == measure), 0))
+
+
+def is_apart_from_operators(row: pd.Series) -> bool:
+    """Whether it is about a time of the host in which no operator computes."""
+    parts = [claim["about"].get("part", "") for claim in _claims(row) if claim["measure"] == "host_time"]
+    return any(part in _APART or part.startswith("waiting") for part in parts)
 
 
 def stated(row: pd.Series, other: pd.Series) -> bool:

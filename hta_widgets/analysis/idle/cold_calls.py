@@ -40,7 +40,7 @@ COMPILES: Final = re.compile(
 )
 """Calls that run when something is compiled, or the fastest of several compiled kernels is searched for; what
 only calls compiled code, such as `eval_frame._fn`, is none."""
-_FIRST = re.compile(
+PREPARES: Final = re.compile(
     r"^aten::(?:(?:cudnn_|miopen_|_)?conv\w*|_?mm|addmm|bmm|baddbmm|linear|matmul|_scaled\w+|_?fft\w*|linalg\w*)$"
     r"|^(?!aten::|autograd::|c10d::|torch::|record_param)\w+::\w+$"
 )
@@ -138,7 +138,7 @@ def _of_names(rank_trace: RankTrace, rows: Int64, is_wanted: Callable[[str], obj
 def _first_calls(rank_trace: RankTrace, long: Int64) -> list[int]:
     """The first calls of operators that take far longer than all others of their name."""
     long = long[rank_trace.event_class[long] == EventClass.HOST_OP]
-    codes = np.unique(rank_trace.name[long[_of_names(rank_trace, long, _FIRST.match)]]).tolist()
+    codes = np.unique(rank_trace.name[long[_of_names(rank_trace, long, PREPARES.match)]]).tolist()
     found = (first_call(rank_trace, rank_trace.names[code]) for code in codes)
     return [row for row in found if row is not None]
 

@@ -289,3 +289,25 @@ def test_a_device_that_mostly_waits_for_the_host_is_host_bound(
                 program.launch(100 * US)
             program.synchronise()
     assert story(program.open(tmp_path)).limits.startswith(said)
+
+
+def test_changes_that_are_not_named_are_counted(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(1, 9):
+        with program.step(number):
+            program.load(5 * MS)
+            program.copy_pageable(4 * MS, 6_000_000)
+            program.synchronise()
+            with program.inside("user_annotation", "Optimizer.step#Adam.step"):
+                for _ in range(40):
+                    program.operator("aten::add_", 100 * US)
+                    program.launch(10 * US, "adam")
+            program.synchronise()
+            for _ in range(50):
+                program.operator("aten::mm", 5 * US)
+                program.launch(200 * US)
+            program.synchronise()
+    trace = program.open(tmp_path)
+    said = r".* could be .* at best without the data loader and exposed copies, and 1 more change"
+    assert re.fullmatch(said, story(trace).headline)
+    assert not list(faults_of(trace, overview(trace)))

@@ -424,3 +424,21 @@ def test_a_host_alone_is_judged_from_its_first_call_to_its_last(tmp_path: Path) 
     found = judged(program, tmp_path).set_index("topic")
     assert found.loc["host_operators", "share_pct"] == pytest.approx(100)
     assert "host_outside" not in found.index and "outside" in found.index
+
+
+@pytest.mark.parametrize(
+    ("name", "starts"),
+    [("aten::empty_strided", True), ("aten::_local_scalar_dense", False), ("c10d::barrier", False)],
+)
+def test_a_first_call_that_waits_is_no_start_up(tmp_path: Path, name: str, starts: bool) -> None:
+    program = Program()
+    program.operator(name, 60 * MS)
+    for _ in range(4):
+        for _ in range(15):
+            program.operator("aten::mm", 5 * US)
+            program.launch(200 * US)
+        program.operator(name, 10 * US)
+        program.synchronise()
+    said = first_lines(program.open(tmp_path))
+    assert "recorded lie before the first device work" in said
+    assert ("mostly start-up, in " in said) is starts
