@@ -122,7 +122,7 @@ def _found(inputs: Inputs, ends: _Ends) -> Found:
             time=Claim("apart_in_call", there_ns, "ns", "", ranks, {"call": place}),
         )
         doing = "the data loader" if is_data_loading(place) else brief(short_place(place))
-        headline += f", mostly {'start-up, ' * starting}in {doing}"
+        headline += f", mostly start-up ({doing})" if starting else f", mostly in {doing}"
     text = say(
         "{apart} of {whole} recorded lie {side} {judged}.{where}",
         apart=Claim("apart", apart.length, "ns", "", ranks),
@@ -158,14 +158,14 @@ def _edge(rank_trace: RankTrace, ends: _Ends) -> str:
     """How to call what is judged, by what begins or ends it."""
     of_device = rank_trace.is_device.any()
     work = rank_trace.is_device if of_device else rank_trace.event_class != EventClass.OTHER
-    name = "device work" if of_device else "call"
+    name = "device work" if of_device else "calls"
     if not work.any():
         return "what is judged"
     little = (1 - _ALL) * ends.apart.length
     if ends.after.length <= little and ends.before.end[0] == rank_trace.start[work].min():
-        return f"the first {name}"
+        return f"any {name}"
     if ends.before.length <= little and ends.after.start[0] == rank_trace.end[work].max():
-        return f"the last {name}"
+        return f"all {name}"
     return "what is judged"
 
 

@@ -123,7 +123,6 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 BY_TOPIC: Final = {rule.topic: rule for rule in (*RULES, START_UP, NO_DEVICE, DIFFERENT_RECORDINGS)}
-MISTAKES: Final = frozenset(rule.topic for rule in RULES if rule.mistake)
 
 
 def leading(frame: pd.DataFrame) -> pd.Series[bool]:
@@ -139,6 +138,11 @@ def is_beside(topic: str) -> bool:
 def beside(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows of `overview` that stand beside the headline."""
     return frame["topic"].isin([rule.topic for rule in BY_TOPIC.values() if rule.beside])
+
+
+def mistakes(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows of `overview` about mistakes of the program, which stand beneath the headline."""
+    return frame["topic"].isin([rule.topic for rule in RULES if rule.mistake])
 
 
 def passes(topic: str) -> bool:

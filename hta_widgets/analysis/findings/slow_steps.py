@@ -95,7 +95,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
     text = say(
         "{count} of {all} steps {take} unusually long. {cost} {lost}. Iteration {step} takes {time} on "
         "{rank}; {usual} is usual.{beyond}{where}{evaluates}",
-        count=Claim("slow_steps", count, "count"),
+        count=Claim("unusual_steps", count, "count"),
         all=Claim("steps", number, "count"),
         take="takes" if count == 1 else "take",
         cost="It costs" if count == 1 else "They cost",

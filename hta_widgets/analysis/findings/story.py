@@ -23,7 +23,7 @@ from hta_widgets.analysis.findings.headline import (
 )
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.rules import BY_TOPIC, MISTAKES, beside
+from hta_widgets.analysis.findings.rules import BY_TOPIC, beside, mistakes
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -197,7 +197,7 @@ def _beside(frame: pd.DataFrame, line: Headline | None) -> Iterator[str]:
     apart = frame.loc[apart_from_work(frame), "headline"]
     yield from (f"{said}." for said in apart if line is None or said != line.first)
     yield from frame.loc[beside(frame) & (frame["role"] == "recording"), "text"]
-    yield from (sentences_of(text)[0] for text in frame.loc[frame["topic"].isin(MISTAKES), "text"])
+    yield from (sentences_of(text)[0] for text in frame.loc[mistakes(frame), "text"])
     verdict = frame[_instead(frame)]
     yield from (
         capitalised(row["text"].removeprefix(f"{row['title']}: "))

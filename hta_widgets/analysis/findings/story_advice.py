@@ -257,7 +257,7 @@ def _cause_words(inputs: Inputs, frame: pd.DataFrame, row: pd.Series) -> str:
         of_all = any(
             claim["measure"] == "beyond_usual" and claim["ranks"] == ranks for claim in _claims(part)
         )
-        if of_all and (slow := claimed(part, "slow_steps")):
+        if of_all and (slow := claimed(part, "unusual_steps")) and " in iteration " not in words:
             where = f"most of it in {slow} of {claimed(part, 'steps')} steps"
             words = f"{words[:-1]}; {where})" if words.endswith(")") else f"{words} ({where})"
     return words

@@ -71,7 +71,7 @@ def without_backward(job: Job, stated: Stated) -> str:
     return "" if alone == set(stated.value) else f"steps {sorted(alone)} have none"
 
 
-@check("slow_steps")
+@check("unusual_steps")
 @check("steps")
 def number_of_steps(job: Job, stated: Stated) -> str:
     """Complete steps; of those that are slow, some take longer than a tenth above what is usual."""

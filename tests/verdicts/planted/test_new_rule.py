@@ -131,7 +131,7 @@ def test_it_fires_and_every_surface_has_it(tmp_path: Path) -> None:
     assert not [str(fault) for fault in faults_of(trace, frame)]
     told = story(trace, None, frame)
     (advice,) = (each for each in told.advice if each.topic == RULE.topic)
-    assert advice.noun == RULE.label and told.headline.endswith(": sorting")
+    assert advice.noun == RULE.label and told.headline.endswith(" without sorting")
     assert RULE.topic in json.dumps(evidence(trace))
 
 
