@@ -261,7 +261,9 @@ class Headline:
                 more = "another " if saved and form == "unknown" else ""
                 if passes(advice[most.finding].topic):
                     more, end = "", ", which later steps do not have"
-                return f"{advice[most.finding].noun}: {more}{duration(most.ns)}{per}{end}."
+                found_in = advice[most.finding]
+                name = found_in.noun if form == "hidden" else capitalised(found_in.cause_words)
+                return f"{name}: {more}{duration(most.ns)}{per}{end}."
         rest = {name: _rest(self.parts, name) for name in CLASSES}
         left = sum(rest.values())
         if saved and 100.0 * left >= LEAST_PCT * whole.ns:
