@@ -83,7 +83,7 @@ HOUSE_WORDS = r"(?i)\b(?:replayed|clock: automatic|going from one kernel|a bound
 # of regions, of templates.
 NAMED = (
     r"(?i)\b(?:ranks?|steps?|streams?|iterations?|threads?|places?|PCIe) \d[\d,–]*(?:(?:, | and )\d+)*"
-    r"|(?<=\w)\(\d+\)|\b16 bits|\w+=\S+|\w+:\d+|\[[\d, ]+\]"
+    r"|(?<=\w)\(\d+\)|\b16[- ]bits?|\w+=\S+|\w+:\d+|\[[\d, ]+\]"
     r"|\bin (?-i:[A-Z])(?:(?! and )[^%.])*|<[^<>]*>"
 )
 NUMBER = r"(?<![\w.])[-−+]?\d[\d,.]*"
