@@ -234,9 +234,11 @@ class Headline:
         lost = [part for part in self._named_losses if 100.0 * part.ns >= WARNING_PCT * self.whole.ns]
         if self._on_devices or not self._leading_work or not lost:
             return ""
-        per = " per step" if self.whole.per_step else ""
         cause = capitalised(self.advice[lost[0].finding].cause_words)
-        return f"{cause}: {duration(lost[0].ns)}{per}{_NOT_ESTIMATED}."
+        return f"{cause}: {self._amount(lost[0])}{_NOT_ESTIMATED}."
+
+    def _amount(self, part: Part) -> str:
+        return f"{duration(part.ns)}{' per step' * self.whole.per_step}"
 
     @property
     def _named_losses(self) -> list[Part]:
@@ -250,10 +252,9 @@ class Headline:
         saved = any(part.form in SAVINGS for part in self.parts)
         # then the headline names no loss
         apart = saved or (self._on_devices and bool(self._leading_work))
-        per = " per step" if whole.per_step else ""
         for form, end in (
             ("hidden", ", but taking that away alone saves nothing yet"),
-            ("unknown", ", saving not estimated"),
+            ("unknown", _NOT_ESTIMATED),
         ):
             found = [part for part in self.parts if part.form == form and is_large(part, whole)]
             if found and (form == "hidden" or (apart and not self._loses_far_more)):
@@ -263,7 +264,7 @@ class Headline:
                     more, end = "", ", which later steps do not have"
                 found_in = advice[most.finding]
                 name = found_in.noun if form == "hidden" else capitalised(found_in.cause_words)
-                return f"{name}: {more}{duration(most.ns)}{per}{end}."
+                return f"{name}: {more}{self._amount(most)}{end}."
         rest = {name: _rest(self.parts, name) for name in CLASSES}
         left = sum(rest.values())
         if saved and 100.0 * left >= LEAST_PCT * whole.ns:

@@ -147,7 +147,9 @@ def _operators(inputs: Inputs) -> Finding | None:
     headline += f" ({percent(longest_pct[name])})" if name in longest_pct else ""
     updating = sum((host.optimizing & host.spent["operators"]).length for host in hosts.values())
     if not most and 200.0 * updating > share * whole:
-        headline = f"mostly in {brief(next(iter(hosts.values())).optimizer)}"
+        headline = (
+            f"mostly in {brief(max(hosts.values(), key=lambda host: host.optimizing.length).optimizer)}"
+        )
     return Finding(
         0, share, text, advice, "operators", Evidence(name=name), severity="verdict", headline=headline
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.call_time import narrowest_open, open_time
+from hta_widgets.analysis.findings.call_time import narrowest_open
 from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.host_time import hosts_of
@@ -151,7 +151,8 @@ def _is_first(rank_trace: RankTrace, name: str, before: Intervals) -> bool:
     row = first_call(rank_trace, name) if prepares else None
     if row is None:
         return False
-    return 2 * (open_time(rank_trace, np.array([row])) & before).length >= before.length > 0
+    call = before.clip(int(rank_trace.start[row]), int(rank_trace.end[row]))
+    return 2 * call.length >= before.length > 0
 
 
 def _edge(rank_trace: RankTrace, ends: _Ends) -> str:
