@@ -152,3 +152,14 @@ def test_calls_of_several_ranks_are_numbered_through(tmp_path):
     frame = sequence_instances(Trace.open(tmp_path), None, "aten::linear", 1)
     assert frame["rank"].tolist() == [0, 0, 0, 1, 1, 1]
     assert frame.index.tolist() == [*range(6)]
+
+
+def test_unasked_it_is_an_operator_with_a_name(tmp_path):
+    events = [*call("", 0, 10, 1), *call("aten::relu", 20, 10, 2), kernel("long", 100, 50, 1)]
+    trace = Trace.open(write(tmp_path / "rank0.json", [*events, kernel("relu", 160, 5, 2)]))
+    assert ANALYSES["kernel_sequences"].function(trace)["pattern"].tolist() == ["aten::relu|relu"]
+
+
+def test_unasked_calls_without_a_name_have_no_sequences(tmp_path):
+    trace = Trace.open(write(tmp_path / "rank0.json", [*call("", 0, 10, 1), kernel("long", 100, 50, 1)]))
+    assert ANALYSES["kernel_sequences"].function(trace).empty

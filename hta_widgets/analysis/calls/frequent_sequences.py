@@ -22,7 +22,8 @@ def frequent_sequences(
 ) -> pd.DataFrame:
     """`kernel_sequences` of an operator; without one, of the operator with most device time in the scope."""
     if not operator:
-        by_operator = op_kernels(trace, scope).groupby("op", sort=True)["device_ns"].sum()
+        kernels = op_kernels(trace, scope)
+        by_operator = kernels[kernels["op"] != ""].groupby("op", sort=True)["device_ns"].sum()
         operator = str(by_operator.idxmax()) if len(by_operator) else "aten::"
     return kernel_sequences(trace, scope, operator, min_length, top, roots)
 
