@@ -13,6 +13,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.libraries import LIBRARY
 from hta_widgets.analysis.idle.causes import named, rows_named
 from hta_widgets.analysis.idle.places import INDUCTOR_FILE, short_place
 from hta_widgets.arrays import Bool, Int64
@@ -24,8 +25,6 @@ from hta_widgets.trace.rank_trace import RankTrace
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
 MODULE = re.compile(r"^nn\.Module: ")
 _OWN_LINE = re.compile(r"\.py\(\d+\): ")
-_LIBRARY = re.compile(r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python[\d.]+)/")
-_PROGRAM_LINE = re.compile(rf"^(?!.*{_LIBRARY.pattern}).*{_OWN_LINE.pattern}")
 
 
 def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
@@ -38,9 +37,8 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
     """
     launch = rank_trace.issuer[rows].astype(np.int64)
     time, whole = rank_trace.dur[rows], int(rank_trace.dur[rows].sum())
-    operator = nearest(
-        rank_trace, launch, rank_trace.event_class == EventClass.HOST_OP, _PRIMITIVE, matches=False
-    )
+    is_operator = rank_trace.event_class == EventClass.HOST_OP
+    operator = nearest(rank_trace, launch, is_operator, lambda name: not _PRIMITIVE.search(name))
     found = operator >= 0
     if not found.any() or not whole:
         return NOTHING_SAID
@@ -49,15 +47,15 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
     name, share = rank_trace.names[code], 100.0 * float(by_name[code]) / whole
     chosen = launch[found & (rank_trace.name[operator] == code)]
     python = rank_trace.event_class == EventClass.PYTHON
-    module = _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE))
+    module = _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE.search))
     ranks, about = (rank_trace.rank,), {"operator": name, **work}
     return say(
         " {most} ({share}) comes from {operator}{module}{line}.",
         most="Most of it" if share >= 50.0 else "The largest part of it",
         operator=Claim("largest_launcher", name, "name", ranks=ranks, about=dict(work)),
         share=Claim("launched_by", share, "%", "these kernels", ranks, {**about, "whole_ns": whole}),
-        module=_place("in", place_claim("launching_module", module, rank_trace.rank, **about)),
-        line=_place("at", line_claim(rank_trace, chosen, **about)),
+        module=at_place("in", place_claim("launching_module", module, rank_trace.rank, **about)),
+        line=at_place("at", line_claim(rank_trace, chosen, **about)),
     )
 
 
@@ -65,10 +63,10 @@ def around_text(rank: int, name: str, wider: Iterable[str]) -> Text:
     """` in nn.Module: Norm_0 at train.py(12): step`: the narrowest of these around a call of that name."""
     said, wider = NOTHING_SAID, tuple(wider)
     for word, pattern in (("in", MODULE), ("at", _OWN_LINE)):
-        found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
+        found = (each for each in wider if pattern.search(each) and not LIBRARY.search(each))
         told = pattern.search(name) or INDUCTOR_FILE.search(name)  # that is named by its module
         place = "" if told else next(found, "")
-        said += _place(word, place_claim("around", place, rank, call=name, kind=word))
+        said += at_place(word, place_claim("around", place, rank, call=name, kind=word))
     return said
 
 
@@ -83,8 +81,8 @@ def line_claim(rank_trace: RankTrace, calls: Int64, through: bool = False, **abo
     through: also where libraries are in between.
     """
     python = rank_trace.event_class == EventClass.PYTHON
-    found = nearest(rank_trace, calls, python, _PROGRAM_LINE if through else _OWN_LINE)
-    own = [row >= 0 and not _LIBRARY.search(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
+    found = nearest(rank_trace, calls, python, _is_own if through else _OWN_LINE.search)
+    own = [row >= 0 and _is_own(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
     line = _most_frequent(rank_trace, found[np.array(own, np.bool_)])
     return place_claim("launching_line", line, rank_trace.rank, **about)
 
@@ -100,7 +98,12 @@ def open_in(rank_trace: RankTrace, span: tuple[int, int], is_wanted: Callable[[s
     return int(rows[np.lexsort((end - start, -inside))[0]])
 
 
-def _place(word: str, claim: Claim) -> Text:
+def _is_own(name: str) -> bool:
+    """Whether a call is of a function of the program."""
+    return bool(_OWN_LINE.search(name)) and not LIBRARY.search(name)
+
+
+def at_place(word: str, claim: Claim) -> Text:
     """` in train.py(12): step`, or nothing where the place is not known."""
     if not claim.value:
         return NOTHING_SAID
@@ -112,15 +115,9 @@ def _most_frequent(rank_trace: RankTrace, rows: Int64) -> str:
     return max(sorted(set(names)), key=names.count) if names else ""
 
 
-def nearest(
-    rank_trace: RankTrace,
-    rows: Int64,
-    of_class: Bool,
-    pattern: re.Pattern[str],
-    matches: bool = True,
-) -> Int64:
-    """For each row the innermost call of a class around it whose name matches, or does not; -1: none."""
-    wanted = of_class & (named(rank_trace, pattern.search) == matches)
+def nearest(rank_trace: RankTrace, rows: Int64, of_class: Bool, is_wanted: Callable[[str], object]) -> Int64:
+    """For each row the innermost call of a class and of such a name around it; -1: none."""
+    wanted = of_class & named(rank_trace, is_wanted)
     found, call = np.full(len(rows), -1, np.int64), rows.copy()
     while ((call >= 0) & (found < 0)).any():
         here = (call >= 0) & (found < 0) & wanted[call]

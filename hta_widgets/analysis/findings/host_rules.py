@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, say, says
+from hta_widgets.analysis.core.libraries import LIBRARY
 from hta_widgets.analysis.findings.call_time import narrowest_open, open_time, spans_of
-from hta_widgets.analysis.findings.callers import place_claim
+from hta_widgets.analysis.findings.callers import at_place, line_claim, place_claim
 from hta_widgets.analysis.findings.compiled import REGION
 from hta_widgets.analysis.findings.compute_verdict import COMPUTE_BOUND_PCT
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding
@@ -234,7 +235,8 @@ def _outside(inputs: Inputs) -> Finding | None:
             places = [around]
         elif sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
             places = []
-    first = places[0][0] if places else ""
+    lines = [_line(inputs.trace.rank(found.worst), host, name) for name, _ in places]
+    first = next((str(line.value) or name for line, (name, _) in zip(lines, places, strict=True)), "")
     mostly_there = bool(places) and 2 * places[0][1] >= lost and len(found.ranks) == 1
     where, title = ". The longest stretch is {longest}", ""
     short = host.parts["operators"] < SHORT_NS * host.calls and lost < _BETWEEN_NS * host.calls
@@ -247,7 +249,7 @@ def _outside(inputs: Inputs) -> Finding | None:
     elif places:
         where = ". {places}. The longest stretch is {longest}"
         look = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
-        advice = _known(first, _ADVICE_OUTSIDE) or look
+        advice = _known(places[0][0], _ADVICE_OUTSIDE) or look
     else:
         advice = (
             "Mark what the loop does then with torch.profiler.record_function."
@@ -264,12 +266,13 @@ def _outside(inputs: Inputs) -> Finding | None:
         title = f"Time outside of operators in {len(few):,} of {inputs.judged:,} steps"
     listed: list[Said] = [
         say(
-            "{share}{of_it} in {place}",
+            "{share}{of_it} in {place}{line}",
             of_it=" of it lies" * (not nth),
+            line=at_place("at", line),
             share=Claim("outside_in_call", 100.0 * time / lost, "%", "host_time", worst, {"call": name}),
             place=place_claim("outside_in", name, found.worst, nth=nth),
         )
-        for nth, (name, time) in enumerate(places[:2])
+        for nth, ((name, time), line) in enumerate(zip(places[:2], lines, strict=False))
     ]
     return found.finding(
         found.text(
@@ -287,6 +290,13 @@ def _outside(inputs: Inputs) -> Finding | None:
         severity="note" if mostly_works else None,
         title=title,
     )
+
+
+def _line(rank_trace: RankTrace, host: HostTime, name: str) -> Claim:
+    """Which function of the program calls one of a library; "" where it is no such function."""
+    rows = places_of_thread(rank_trace, host.thread)
+    calls = rows[named(rank_trace, name.__eq__)[rows]] if LIBRARY.search(name) else rows[:0]
+    return line_claim(rank_trace, calls, through=True, call=name)
 
 
 def _around_most(rank_trace: RankTrace, host: HostTime) -> tuple[str, int] | None:

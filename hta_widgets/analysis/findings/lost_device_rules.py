@@ -119,7 +119,7 @@ def _own(rank_trace: RankTrace, rows: Int64, judged: Intervals) -> Int64:
 def _judge(kind: str, does: str, advice: str, inputs: Inputs) -> Finding | None:
     """The time of the rank that spends the largest part of its own on a kind of calls."""
     whole = host_windows(inputs)
-    found = {rank: calls for rank in whole if (calls := inputs.of(rank, _calls)) and calls.time[kind].length}
+    found = {rank: calls for rank in whole if (calls := inputs.of(rank, _calls)) and calls.names[kind]}
     if not found:
         return None
     rank = max(found, key=lambda each: found[each].time[kind].length / found[each].window_ns)

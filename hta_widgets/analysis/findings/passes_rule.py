@@ -58,7 +58,7 @@ def _passes(rank_trace: RankTrace) -> _Passes | None:
     if len(steps) <= _LEAST_STEPS:
         return None
     rows = np.flatnonzero(python & named(rank_trace, MODULE.search))
-    around = nearest(rank_trace, rank_trace.parent[rows].astype(np.int64), python, MODULE)
+    around = nearest(rank_trace, rank_trace.parent[rows].astype(np.int64), python, MODULE.search)
     step = np.searchsorted(steps, rank_trace.start[rows])
     rows = rows[(around < 0) & (step > 0) & (step < len(steps))]
     if not len(rows):

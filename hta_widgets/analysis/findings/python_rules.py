@@ -119,8 +119,8 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     modules = modules[rank_trace.belong(modules, inputs.scope)]
     launches = np.unique(rank_trace.issuer[rank_trace.issuer >= 0]).astype(np.int64)
     launches = launches[rank_trace.belong(launches, inputs.scope)]
-    launched_in = nearest(rank_trace, launches, python, MODULE)
-    around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE)
+    launched_in = nearest(rank_trace, launches, python, MODULE.search)
+    around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE.search)
     waits = _waits(rank_trace) | inputs.paused(rank).both
     gaps = inputs.idle_causes(rank).gaps
     long = gaps.end - gaps.start >= LEAST_NS

@@ -10,6 +10,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.libraries import LIBRARY
 from hta_widgets.analysis.findings.callers import open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -21,7 +22,6 @@ from hta_widgets.analysis.idle.pauses import collecting
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.serving.bubbles import (
-    LIBRARY,
     absent_between,
     bubbles_of,
     idle_between,

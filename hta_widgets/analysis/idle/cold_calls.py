@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.libraries import LIBRARY
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses, rows_named
 from hta_widgets.arrays import Bool, Int64
@@ -47,10 +48,6 @@ PREPARES: Final = re.compile(
 """Operators of libraries that prepare kernels at their first call."""
 _TIMES, _OTHERS, _NEXT = 20, 3, 5
 """So many times the median of so many other calls, and of the next longest one."""
-_LIBRARY = re.compile(
-    r"(?:^|/)(?:torch|triton|site-packages|dist-packages|lib/python[\d.]+)/|^<|^[\w.]+\(\d+\)"
-)
-
 
 _PART: Final = 5
 """A call is no more than those inside it if one part in so many of its wait is theirs."""
@@ -166,11 +163,11 @@ def _compiled(rank_trace: RankTrace, row: int) -> str:
         for outer in around[np.argsort(rank_trace.dur[around], kind="stable")].tolist()
         if not COMPILES.search(name := rank_trace.names[int(rank_trace.name[outer])])
     ]
-    if names and _LIBRARY.search(names[0][1]):
+    if names and LIBRARY.search(names[0][1]):
         inside = mine & (rank_trace.start >= end) & (rank_trace.end <= rank_trace.end[names[0][0]])
         work = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.launch, np.flatnonzero(inside)))
         if len(work):
             first = int(work[rank_trace.start[rank_trace.launch[work]].argmin()])
             return short_kernel_name(rank_trace.names[int(rank_trace.name[first])])
     steps = set(rank_trace.iterations["label"])
-    return next((name for _, name in names if not _LIBRARY.search(name) and name not in steps), "")
+    return next((name for _, name in names if not LIBRARY.search(name) and name not in steps), "")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any
 
-_LIBRARY: Final = re.compile(r"(?:^|/)(?:torch|triton|site-packages|dist-packages|lib/python[\d.]+)/")
+from hta_widgets.analysis.core.libraries import LIBRARY
 
 
 @dataclass(frozen=True)
@@ -72,9 +69,7 @@ class Frame:
     @property
     def is_own(self) -> bool:
         """It is code of the user's: of a file that belongs to no package and not to Python itself."""
-        path = PurePosixPath(self.file)
-        of_python = len(path.parts) == 1 and path.stem in sys.stdlib_module_names
-        return self.line > 0 and not of_python and not _LIBRARY.search(self.file)
+        return self.line > 0 and not LIBRARY.search(self.file)
 
 
 @dataclass(frozen=True)

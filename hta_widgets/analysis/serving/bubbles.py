@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.libraries import LIBRARY
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.serving.table import steps_of
@@ -26,8 +26,6 @@ PAUSE_NS: Final = 200_000
 
 # What is open for this share of the time is where the time goes, rather than in a part of it.
 _MOSTLY: Final = 0.5
-LIBRARY: Final = re.compile(r"^<|(?:^|/)(?:torch|asyncio)/|(?:^|/)(?:contextlib|functools|threading)\.py")
-"""Frames that only pass a call on."""
 
 
 @dataclass(frozen=True)

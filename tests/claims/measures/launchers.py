@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from statistics import median
 
@@ -12,6 +13,7 @@ from tests.claims.registry import Stated, check, close
 
 PRIMITIVE = re.compile(r"aten::(copy_|_to_copy|clone|fill_|zero_)$")
 LINE = re.compile(r"\.py\(\d+\): ")
+OF_PYTHON = re.compile(rf"({'|'.join(sys.stdlib_module_names)})(\.py\(|/)")
 LIBRARY = re.compile(r"(^|/)(torch|site-packages|dist-packages|lib/python[\d.]+)/")
 
 
@@ -93,14 +95,25 @@ def launching_module(job: Job, stated: Stated) -> str:
 @check("launching_line")
 def launching_line(job: Job, stated: Stated) -> str:
     """From no line of the program more of these launches come, lines of libraries aside."""
+    (rank,) = job.of(stated.ranks)
+    if stated.about.get("call"):
+        return most_frequent(job, stated, lines_around(rank, str(stated.about["call"])))
     if not {"kind", "pattern", "units"} & set(stated.about):  # launches of something else: the line is there
-        (rank,) = job.of(stated.ranks)
         return "" if rank.named(stated.value) else "no such line is recorded"
     names: Counter[str] = Counter()
     for _, calls in launched(job, stated):
         lines = [each.name for each in calls if LINE.search(each.name)]
         names.update(name for name in lines[:1] if not LIBRARY.search(name))
     return most_frequent(job, stated, names)
+
+
+def lines_around(rank: PlainRank, name: str) -> Counter[str]:
+    """The innermost lines of the program around calls of that name."""
+    lines: Counter[str] = Counter()
+    for call in rank.named(name):
+        found = [each.name for each in rank.around(call) if LINE.search(each.name)]
+        lines.update([each for each in found if not (LIBRARY.search(each) or OF_PYTHON.match(each))][:1])
+    return lines
 
 
 @check("launch_call")

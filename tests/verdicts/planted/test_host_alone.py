@@ -134,6 +134,35 @@ def test_a_function_outside_of_operators_is_named(tmp_path: Path) -> None:
     assert row["suggestion"] == "Look at train.py(7): augment."
 
 
+@pytest.mark.parametrize(
+    ("caller", "said"),
+    [("/home/x/train.py(7): average", "train.py(7): average"), ("torch/optim/swa_utils.py(7): update", "")],
+)
+def test_of_a_library_s_function_the_program_s_around_it_is_named(
+    tmp_path: Path, caller: str, said: str
+) -> None:
+    """Where no function of the program is open, the library's own is what there is to name."""
+
+    def copies(program: Program, number: int) -> None:
+        with program.inside("python_function", caller, **{"Python id": 2 * number}):
+            program.silence(10 * US)
+            with program.inside("python_function", "copy.py(128): deepcopy", **{"Python id": 2 * number + 1}):
+                program.silence(5 * MS)
+
+    trace = opened(tmp_path, steps(copies))
+    frame = overview(trace)
+    row = frame.set_index("topic").loc["host_outside"]
+    named = said or "copy.py(128): deepcopy"
+    assert row["title"] == f"Time outside of operators (mostly {named})"
+    assert row["suggestion"] == f"Look at {named}."
+    assert f"of it lies in copy.py(128): deepcopy{f' at {said}' if said else ''}." in row["text"]
+    assert not list(map(str, faults_of(trace, frame)))
+    wrong = frame["claims"].str.replace(
+        '"value": "/home/x/train.py(7): average"', '"value": "train.py(1): run"'
+    )
+    assert bool(list(faults_of(trace, frame.assign(claims=wrong)))) is bool(said)
+
+
 def test_a_function_that_is_called_often_is_named(tmp_path: Path) -> None:
     """Each call is short, and an operator comes between them."""
 

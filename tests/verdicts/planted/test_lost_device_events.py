@@ -124,6 +124,16 @@ def test_the_data_loader_is_told_beside_the_calls(tmp_path: Path) -> None:
     assert "host_loading" not in set(judged(program.open(tmp_path / "thread"))["topic"])
 
 
+def test_a_call_that_another_of_the_same_times_fills_is_none_of_its_own(tmp_path: Path) -> None:
+    """As of clocks that hardly tell: the launch has no time that is its own, and nothing is said of it."""
+    program = lost(copies)
+    launch = next(each for each in program.events if each["name"] == "cudaLaunchKernel")
+    program.events = [each for each in program.events if each["name"] != "cudaLaunchKernel"] + [launch]
+    program.events.append({**launch, "name": "cudaStreamIsCapturing"})
+    found = judged(program.open(tmp_path))
+    assert "host_copies" in found["topic"].tolist() and "host_launches" not in found["topic"].tolist()
+
+
 def test_set_up_is_told_apart_from_launches(tmp_path: Path) -> None:
     found = judged(lost(sets_up, 1).open(tmp_path)).set_index("topic")
     assert found.index[0] == "host_set_up"
