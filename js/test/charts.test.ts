@@ -743,8 +743,11 @@ it("offers options, and leaves the default out", async () => {
     form: [
       { name: "by", label: "One bar per", choices: ["rank", "iteration"], default: "rank", hint: "" },
       { name: "operator", label: "Operator", choices: [], default: "", hint: "the largest" },
+      { name: "kind", label: "Kind", choices: ["", "copies"], default: "", hint: "all kinds" },
     ],
   });
+  const kinds = el.querySelectorAll("select")[1] as HTMLSelectElement;
+  expect([...kinds.options].map((each) => each.text)).toEqual(["all kinds", "copies"]);
   const select = el.querySelector("select") as HTMLSelectElement;
   select.value = "iteration";
   select.dispatchEvent(new Event("change", { bubbles: true }));

@@ -38,6 +38,15 @@ _MISLEADING_PCT: Final = 50.0
 """Where a few steps take so much longer than others, the mean is that of no step."""
 _APART: Final = ("loading", "compiling", "collectives", "elsewhere", "outside")
 _MOST_STEPS: Final = 256  # of all ranks
+_REASONS: Final = {
+    "region_of_one_rank": "{}",  # in which the late rank is longer
+    "operator_beyond_others": "{}",
+    "launch_call": "its slow host",
+    "forward_passes": "gradients are reduced {} times per step",  # where once would do
+    "computes_between_collectives": "operators that compute take {}",
+    "longest_collective": "longest in {}",
+}
+"""What a headline says of a finding with such a claim: the first that it has, as it is shown."""
 
 
 @dataclass(frozen=True)
@@ -239,16 +248,8 @@ def _cause_words(inputs: Inputs, frame: pd.DataFrame, row: pd.Series) -> str:
         rule = BY_TOPIC[why["topic"]]
         mostly = re.fullmatch(r" \((mostly .+)\)", title(why).removeprefix(rule.title))
         words += f" ({rule.cause}{f', {mostly[1]}' if mostly else ''})"
-    elif longer := claimed(row, "region_of_one_rank") or claimed(row, "operator_beyond_others"):
-        words += f" ({longer})"  # in which the late rank is longer
-    elif claimed(row, "launch_call"):
-        words += " (its slow host)"
-    elif passes := claimed(row, "forward_passes"):  # each followed by all reductions, where once would do
-        words += f" (gradients are reduced {passes} times per step)"
-    elif computes := claimed(row, "computes_between_collectives"):
-        words += f" (operators that compute take {computes})"
-    elif longest := claimed(row, "longest_collective"):
-        words += f" (longest in {longest})"
+    elif reason := next((how.format(said) for of, how in _REASONS.items() if (said := claimed(row, of))), ""):
+        words += f" ({reason})"
     elif rules and not rules[-1].says_why and (place := _held_in(row)) not in words:
         words += f" ({place})"
     ranks = inputs.trace.ranks_of(inputs.scope)
