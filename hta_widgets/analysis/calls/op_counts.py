@@ -122,7 +122,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Nothing ran."
     top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
-    share = 100 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
+    share = 100.0 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
     return (
         f"{counted(frame['name'].nunique(), 'operation')} ran {counted(int(frame['count'].sum()), 'time')}. "
         f"The most time went to {brief(top['name'])} itself: {percent(share)} in "
