@@ -1,8 +1,10 @@
 // @vitest-environment jsdom
 
 import { h, render } from "preact";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { type Edge, Splitter, sizeOf } from "../src/splitter";
+
+afterEach(() => localStorage.clear());
 
 const EDGE = { name: "", label: "Size", least: 50, usual: 100, most: 150 };
 
@@ -55,4 +57,17 @@ it("moves along its own axis: what stands right of it shrinks to the right", () 
   expect(sizes("width before", ...keys)).toEqual({ towards: "vertical", sizes: [1, 0, 0, 0] });
   expect(sizes("width", ...keys)).toEqual({ towards: "vertical", sizes: [-1, 0, 0, 0] });
   expect(sizes("height", ...keys)).toEqual({ towards: "horizontal", sizes: [0, 0, 1, 0] });
+});
+
+it("is where it was left, if it has a name", () => {
+  const edge = (name: string) => ({ ...EDGE, name, of: "height" as const });
+  const left = (name: string) => sizeOf(edge(name)).value;
+  const root = document.createElement("div");
+  for (const name of ["map", ""]) {
+    render(h(Splitter, { key: name, edge: edge(name), size: sizeOf(edge(name)) }), root);
+    root.firstChild?.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown" }));
+  }
+  expect([left("map"), left("list"), left("")]).toEqual([124, 100, 100]);
+  localStorage.setItem(localStorage.key(0) ?? "", "9999"); // as it was with other bounds
+  expect(left("map")).toBe(150);
 });

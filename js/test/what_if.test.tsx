@@ -276,6 +276,22 @@ it("fetches another graph of the same rank", async () => {
   await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
 });
 
+it("uses no graph that comes when another one is wanted", async () => {
+  const { el, model } = await show({}, false);
+  model.set("about", { ...ABOUT, graph: 2 });
+  const calls = () => model.sent.map(({ content }) => content as { call: string; method: string });
+  const asked = () => calls().filter(({ method }) => method === "graph");
+  await vi.waitFor(() => expect(asked()).toHaveLength(2));
+  const [first, second] = asked();
+  const comes = (call?: string) =>
+    model.emit("msg:custom", { rpc: 1, call, result: { chunks: 1 } }, [new DataView(packed(GRAPH).buffer)]);
+  comes(first?.call);
+  await drawn();
+  expect(el.querySelector("[data-live=true]")).toBeNull();
+  comes(second?.call);
+  await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
+});
+
 it("waits for the kernel where it has no graph", async () => {
   const { el, model } = await show({ about: { ...ABOUT, live: false } }, false);
   drag(slider(el, "kernels"), 150);

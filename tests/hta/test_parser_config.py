@@ -45,6 +45,9 @@ def test_the_catalogue():
     assert len(ParserConfig.ARGS_COMPLETE) == 47
     assert [spec.name for spec in ParserConfig.get_minimum_args()] == ["stream", "correlation"]
     assert ParserConfig.get_all_available_args() is AVAILABLE_ARGS
+    # what an event without it has; each of them: tests/parity
+    numbers = [spec for spec in AVAILABLE_ARGS.values() if spec.value_type is ValueType.Int]
+    assert {spec.default_value for spec in numbers} == {-1, 0}
 
 
 def test_adding_arguments_leaves_the_groups_alone():

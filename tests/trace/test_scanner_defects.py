@@ -175,6 +175,18 @@ def test_gzip_members_and_trailing_bytes() -> None:
     assert check(scanner.scan(io.BytesIO(members + b"junk"))) == {"compression": 1}
 
 
+@pytest.mark.parametrize("block_bytes", [1, 4096])
+def test_what_a_gzip_header_may_hold_is_passed_over(block_bytes: int) -> None:
+    """RFC 1952: an extra field of a stated length, a name, a comment, and a checksum of these."""
+    parts = {4: b"\x04\x00BC\x00\x00", 8: b"rank0.json\0", 16: b"step 3\0", 2: b"\x12\x34"}
+    packed = gzip.compress(WHOLE["ok"])
+    for flags in range(0, 32, 2):
+        header = packed[:3] + bytes([flags]) + packed[4:10]
+        further = b"".join(part for flag, part in parts.items() if flags & flag)
+        table = scanner.scan(io.BytesIO(header + further + packed[10:]), block_bytes=block_bytes)
+        assert table.n == 3 and check(table) == {}, flags
+
+
 def test_damaged_metadata_is_read_key_by_key() -> None:
     text = b'{"a": 1,\n"b": {broken,\n"c": [3],\n"traceEvents": [' + A + b'], "d": 4, "e": tru, "f": 5'
     table = scanner.scan(io.BytesIO(text))

@@ -335,6 +335,19 @@ def test_kinetos_layout_has_inferred_categories() -> None:
     assert table.metadata["distributedInfo"]["rank"] == 3
 
 
+def test_operators_are_known_by_an_argument_or_by_their_name() -> None:
+    stated = data(4, annotation("External id", 1))
+    table = read(
+        PROCESS, THREAD,
+        begin(1, "mine::gemm", stated), end(2), begin(3, "aten::mm"), end(4), begin(5, "my loop"), end(6),
+    )  # fmt: skip
+    categories = [*table.dictionary("category"), None]
+    found = [categories[code] for code in table.codes("category")]
+    assert dict(zip(names(table), found, strict=True)).items() >= {
+        ("mine::gemm", "cpu_op"), ("aten::mm", "cpu_op"), ("my loop", None)
+    }  # fmt: skip
+
+
 def test_what_needs_the_text_of_json_says_so(tmp_path: Path) -> None:
     path = tmp_path / "trace.pftrace"
     path.write_bytes(pytorch(DOCUMENT))
