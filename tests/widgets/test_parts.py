@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.analysis.findings.story import story
 from hta_widgets.engine import Superseded, checkpoint
 from hta_widgets.widgets.notes import notes_on
+from tests.analysis.kineto_file import job, kernel
 from tests.analysis.training_memory import Training
 from tests.support import shared_trace
 from tests.widgets.decoded import numbers
@@ -58,6 +59,14 @@ def test_a_selection_without_device_time_is_empty(ddp: Trace, until: Any) -> Non
     )
     until(lambda: panel.status == "empty")
     assert panel.message == "No device time lies in the selection."
+
+
+def test_a_rank_that_does_not_communicate_empties_no_panel(tmp_path: Path, until: Any) -> None:
+    sends = kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 50_000, 100_000, stream=20)
+    trace = job(tmp_path, [kernel("gemm", 0, 100_000), sends], [kernel("gemm", 0, 150_000)])
+    panel = BreakdownPanel(trace, "comm_comp_overlap")
+    until(lambda: panel.status in ("idle", "empty"))
+    assert (panel.status, numbers(panel.table, "exposed_ns")) == ("idle", [50_000, 0])
 
 
 def test_unknown_analysis_lists_the_known(ddp: Trace) -> None:

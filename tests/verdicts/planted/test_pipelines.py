@@ -58,6 +58,8 @@ def test_what_makes_most_of_a_bubble_is_told(name, tmp_path):
     )
     assert advice in rows.loc["pipeline_bubble", "suggestion"]
     assert rows.loc["pipeline_bubble", "share_pct"] >= 3
+    rank = rows.loc["pipeline_bubble", "rank"]  # a bubble is of all ranks, but for a slow stage
+    assert rank == 2 if cause == STAGES else pd.isna(rank)
     if cause != TRANSFERS:  # the largest job
         assert not list(map(str, faults_of(trace, frame[frame["topic"] == "pipeline_bubble"])))
     if name == "transfers":  # their own time, without the waiting for each other
