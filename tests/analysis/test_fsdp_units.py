@@ -20,6 +20,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
+from tests.analysis.kineto_file import event
 from tests.job.fsdp_jobs import ROOT, US, Done, FsdpJob, Played
 from tests.support import crossed
 
@@ -234,6 +235,21 @@ def test_a_recording_that_begins_within_a_step(tmp_path: Path):
     columns = ["iteration", "name", "phase", "part", "start_ns", "dur_ns"]
     expected = whole.loc[whole["iteration"] > 1, columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(cut[columns].reset_index(drop=True), expected)
+
+
+def test_units_of_the_wrapper_are_named_by_the_modules_in_it(tmp_path: Path):
+    """Not by the wrapper itself, nor by a function that calls the module."""
+    played = FsdpJob(names_units=False, layers=2, steps=2).play()
+    ranges = [each for each in played.events if each["name"] == "FullyShardedDataParallel.forward"]
+    ranges.sort(key=lambda each: float(each["ts"]))
+    modules = ["GPT_0", "Block_0", "Block_1"] * 2
+    for turn, module in zip(ranges, modules, strict=True):
+        begin = round(float(turn["ts"]) * US)
+        called = ["nn.Module: FullyShardedDataParallel_0", "module.py(1): _call_impl", f"nn.Module: {module}"]
+        for at, name in enumerate(called):
+            played.events.append(event("python_function", name, begin + 100 * (at + 1), 50))
+    names = fsdp_units(played.open(tmp_path))["name"]
+    assert set(names) == {"unit 0 (GPT_0)", "unit 1 (Block_0)", "unit 2 (Block_1)"}
 
 
 @pytest.mark.parametrize(

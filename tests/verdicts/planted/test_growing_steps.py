@@ -83,6 +83,16 @@ def test_steps_that_do_more(tmp_path: Path, body: Body, first: str, last: str) -
     assert row["cost_ns"] == pytest.approx(28 * 400 * US, rel=0.02)
 
 
+def test_a_step_beyond_its_growth_costs_what_it_does_beyond_it(tmp_path: Path) -> None:
+    def body(program: Program, number: int) -> None:
+        launch(program, 40 + 4 * number + 200 * (number == 11))
+
+    rows = told(tmp_path, program_of(body, 12))
+    assert "growing_steps" in rows
+    # 200 kernels of 100 us, 1 us apart; the 20 more than in the median step are growth
+    assert rows["slow_steps"]["cost_ns"] == pytest.approx(200 * 101 * US, rel=0.001)
+
+
 @pytest.mark.parametrize("size", [2**62, -1, 1.5, "x", None])
 def test_inputs_that_cannot_be(tmp_path: Path, size: object) -> None:
     def odd(program: Program, number: int) -> None:
