@@ -28,7 +28,6 @@ _OBJECT, _X86_64 = 1, 62  # kinds of file and machine
 _CONTENT, _SYMBOLS, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001  # kinds of section
 _WRITABLE, _LOADED = 1, 2  # flags of a section
 _WHOLE_ADDRESS, _KIND = 1, 0xFFFFFFFF  # the kind of a relocation, and where it stands
-_READ_AND_RUN: Final = 1 | 4
 
 
 class NotPlacedError(Exception):
@@ -91,7 +90,8 @@ def placed(code: bytes, function: str) -> int:
                 address = address_of(symbols[what >> 32]) + addend
                 struct.pack_into("<Q", memory, places[section.target] + offset, address)
     found = next((symbol for symbol in symbols if symbol[3] in places and name_of(symbol) == function), None)
-    if found is None or process.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), _READ_AND_RUN):
+    read_and_run = mmap.PROT_READ | mmap.PROT_EXEC
+    if found is None or process.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), read_and_run):
         raise NotPlacedError
     return address_of(found)
 

@@ -20,7 +20,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.analysis.kineto_file import event
+from tests.analysis.kineto_file import event as an_event
 from tests.job.fsdp_jobs import ROOT, US, Done, FsdpJob, Played
 from tests.support import crossed
 
@@ -247,7 +247,7 @@ def test_units_of_the_wrapper_are_named_by_the_modules_in_it(tmp_path: Path):
         begin = round(float(turn["ts"]) * US)
         called = ["nn.Module: FullyShardedDataParallel_0", "module.py(1): _call_impl", f"nn.Module: {module}"]
         for at, name in enumerate(called):
-            played.events.append(event("python_function", name, begin + 100 * (at + 1), 50))
+            played.events.append(an_event("python_function", name, begin + 100 * (at + 1), 50))
     names = fsdp_units(played.open(tmp_path))["name"]
     assert set(names) == {"unit 0 (GPT_0)", "unit 1 (Block_0)", "unit 2 (Block_1)"}
 

@@ -283,8 +283,9 @@ def test_clock_methods():
     apart = align({0: (100, 200), 1: (900, 950)}, {0: None, 1: None})
     assert (apart.method, apart.offset_ns) == ("start", {0: 100, 1: 900})
     assert align({0: (100, 200), 1: (150, 300)}, {0: 5, 1: None}).method == "start"
-    days = 3 * 24 * 3600 * 10**9
-    assert align({0: (0, 1), 1: (0, 1)}, {0: 0, 1: days}).method == "start"
+    for hours, method in ((24, "base"), (25, "start")):
+        base = hours * 3600 * 10**9
+        assert align({0: (0, 1), 1: (0, 1)}, {0: 0, 1: base}).method == method
 
 
 def test_threads_carry_their_names(tmp_path):

@@ -55,6 +55,14 @@ def test_a_rank_that_the_device_cannot_time_leaves_all_to_the_hosts(tmp_path: Pa
     assert clocks(job(tmp_path, loop(idle=2), loop(behind=60))) == ["host", "host"]
 
 
+def test_the_only_step_of_a_job_has_a_clock(tmp_path: Path) -> None:
+    """Nothing that lasts was recorded on the other rank."""
+    mark = {"ph": "i", "name": "mark", "ts": 3, "pid": 1, "tid": 1}
+    trace = job(tmp_path, loop()[:3], [mark])
+    assert clocks(trace) == ["host", "host"]
+    assert trace.iterations[["rank", "iteration", "clock"]].to_numpy().tolist() == [[0, 0, "host"]]
+
+
 def test_a_clock_that_is_chosen_times_all(tmp_path: Path) -> None:
     trace = job(tmp_path, loop(), loop(behind=60))
     assert clocks(trace.timed_by("host")) == ["host", "host"]

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.findings import overview
+from tests.analysis.kineto_file import job
 from tests.claims.checking import faults_of
 from tests.first_lines import first_lines
 from tests.verdicts.planted.host_program import GAP, MS, US, Program
@@ -98,6 +99,19 @@ def test_slices_of_another_process(marked: bool, tmp_path: Path) -> None:
     assert row["share_pct"] == pytest.approx(45, abs=3)
     assert found.set_index("topic").loc["device_wait", "part_of"] == "shared_device"
     assert "another process" in first_lines(sliced(marked).open(tmp_path))
+
+
+def test_of_two_ranks_the_one_whose_device_is_shared_is_named(tmp_path: Path) -> None:
+    alone = Program()
+    for number in range(1, 9):
+        with alone.step(number):
+            for _ in range(40):
+                alone.launch(230 * US)
+            alone.synchronise()
+            alone.silence(8 * MS)
+    trace = job(tmp_path, alone.events, sliced().events)
+    row = overview(trace).set_index("topic").loc["shared_device"]
+    assert row["text"].startswith("The device of rank 1 is idle") and row["rank"] == 1
 
 
 def test_kernels_that_are_sliced_are_told_beside_it(tmp_path: Path) -> None:
