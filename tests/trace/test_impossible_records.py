@@ -128,6 +128,13 @@ def test_one_bad_record_is_estimated_from_like_work(change: Change, mark: str, t
     assert "CUPTI" in health.loc[mark, "remedy"]
 
 
+def test_a_bad_record_is_named_wherever_it_stands(tmp_path: Path) -> None:
+    events = changed(long_overlap)
+    bad = kernels_of(events)[5]
+    trace = opened(tmp_path, [bad, *(each for each in events if each is not bad)])
+    assert "The first is gemm at " in trace.health.set_index("check").loc["overlap", "detail"]
+
+
 def test_two_records_suffice_to_see_that_one_is_impossible(tmp_path: Path) -> None:
     events = program(steps=1, kernels=2)
     kernels_of(events)[0]["dur"] = 700

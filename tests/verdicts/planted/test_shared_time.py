@@ -121,6 +121,13 @@ def test_hardly_more_than_a_wait_for_a_late_recording_is_not_judged(
     assert said.scope.startswith(ranks) and said.whole_ns < 4 * MS
 
 
+def test_what_is_judged_begins_with_the_last_of_several_late_recordings(tmp_path: Path) -> None:
+    work: Program = [Compute("gemm", MS)] * 60
+    trace = opened({0: work, 1: [Idle(20 * MS), *work], 2: [Idle(30 * MS), *work]}, tmp_path)
+    assert "Ranks 1 and 2 begin to record up to 30.0 ms after the others" in judged(trace).loc[TOPIC, "text"]
+    assert lengths(trace) == {30 * MS}
+
+
 def test_what_is_recorded_one_after_another_is_not_averaged(tmp_path: Path) -> None:
     work: Program = [Compute("gemm", MS)]
     trace = opened({0: work * 60, 1: [Idle(100 * MS), *work * 12]}, tmp_path)
