@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hta_widgets import examples
 from hta_widgets.analysis.critical_path import by_name, path
+from hta_widgets.analysis.critical_path.host_time import HostTime
 from hta_widgets.analysis.critical_path.path import critical_path
 from hta_widgets.analysis.critical_path.summary import critical_path_summary, sentence
 from hta_widgets.analysis.registry import ANALYSES
@@ -753,3 +754,11 @@ def test_names_that_take_equally_long_stand_in_order(monkeypatch: pytest.MonkeyP
     assert rows["count"].tolist() == [1, 1, 2, 1, 1]
     assert rows["share_pct"].round(3).tolist() == [30.769, 23.077, 23.077, 23.077, 100.0]
     assert by_name.critical_path_by_name(trace, top=0).empty
+
+
+def test_a_thread_without_calls_has_no_time():
+    none = np.zeros(3, np.int64)
+    two = HostTime(none, none, none > 0, np.array([0, 1, 3]), np.array([2, 5]), none)
+    assert {thread: two.of_thread(thread) for thread in (1, 2, 3, 5, 9)} == {
+        1: slice(0, 0), 2: slice(0, 1), 3: slice(0, 0), 5: slice(1, 3), 9: slice(0, 0),
+    }  # fmt: skip
