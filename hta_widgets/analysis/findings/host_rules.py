@@ -294,8 +294,8 @@ def _outside(inputs: Inputs) -> Finding | None:
 
 def _line(rank_trace: RankTrace, host: HostTime, name: str) -> Claim:
     """Which function of the program calls one of a library; "" where it is no such function."""
-    rows = places_of_thread(rank_trace, host.thread)
-    calls = rows[named(rank_trace, name.__eq__)[rows]] if LIBRARY.search(name) else rows[:0]
+    calls = rows_named(rank_trace, lambda each: each == name and LIBRARY.search(each))
+    calls = calls[rank_trace.thread[calls] == host.thread]
     return line_claim(rank_trace, calls, through=True, call=name)
 
 

@@ -13,8 +13,8 @@ from tests.claims.registry import Stated, check, close
 
 PRIMITIVE = re.compile(r"aten::(copy_|_to_copy|clone|fill_|zero_)$")
 LINE = re.compile(r"\.py\(\d+\): ")
-OF_PYTHON = re.compile(rf"({'|'.join(sys.stdlib_module_names)})(\.py\(|/)")
-LIBRARY = re.compile(r"(^|/)(torch|site-packages|dist-packages|lib/python[\d.]+)/")
+LIBRARY = re.compile(r"(^|/)(torch|triton|numpy|site-packages|dist-packages|lib/python[\d.]+)/")
+OF_PYTHON = sys.stdlib_module_names - {"code", "profile", "trace"}  # programs have these names, too
 
 
 def launched(job: Job, stated: Stated) -> list[tuple[Record, list[Record]]]:
@@ -103,8 +103,13 @@ def launching_line(job: Job, stated: Stated) -> str:
     names: Counter[str] = Counter()
     for _, calls in launched(job, stated):
         lines = [each.name for each in calls if LINE.search(each.name)]
-        names.update(name for name in lines[:1] if not LIBRARY.search(name))
+        names.update(name for name in lines[:1] if of_program(name))
     return most_frequent(job, stated, names)
+
+
+def of_program(line: str) -> bool:
+    """Whether a line is of neither an installed package nor Python itself."""
+    return not LIBRARY.search(line) and re.split(r"\.py\(|/", line)[0] not in OF_PYTHON
 
 
 def lines_around(rank: PlainRank, name: str) -> Counter[str]:
@@ -112,7 +117,7 @@ def lines_around(rank: PlainRank, name: str) -> Counter[str]:
     lines: Counter[str] = Counter()
     for call in rank.named(name):
         found = [each.name for each in rank.around(call) if LINE.search(each.name)]
-        lines.update([each for each in found if not (LIBRARY.search(each) or OF_PYTHON.match(each))][:1])
+        lines.update(list(filter(of_program, found))[:1])
     return lines
 
 
