@@ -177,6 +177,18 @@ def test_of_a_job_larger_than_memory_each_rank_is_read_once(
         assert_same(answer(fewer, kind, Scope(ranks=(2, 3))), answer(whole, kind, Scope(ranks=(2, 3))))
 
 
+def test_what_is_said_for_want_of_memory_is_not_said_with_it(job: Path) -> None:
+    expected = analysis.overview(Trace.open(job, cache=False))
+    assert expected["event_id"].notna().any()
+    less = analysis.overview(Trace.open(job, memory_limit=1))
+    assert less["event_id"].notna().sum() < expected["event_id"].notna().sum()
+    again = Trace.open(job, memory_limit=1)
+    assert_same(analysis.overview(again), less)
+    assert not again.memory.dropped
+    assert_same(analysis.overview(Trace.open(job)), expected)
+    assert_same(analysis.overview(Trace.open(job, memory_limit=1)), expected)
+
+
 def has_answer(trace: Trace, scope: Scope | None = None, **options: Any) -> bool:
     """Whether the overview is kept, by default of all."""
     compute = analysis.overview.__wrapped__  # type: ignore[attr-defined]

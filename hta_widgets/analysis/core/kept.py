@@ -8,6 +8,9 @@ what changed has another key, and what nobody asks for any more is the first to 
 from that rank alone, and ranks come one after the other. Then the answer about many ranks is that about each,
 stacked (`stacked_ranks`), wherever these were computed. Of a job that exceeds memory each rank's part is kept
 by itself, so that no rank is read twice for the same question.
+
+What does not split may say less of a job that exceeds memory, such as not where its evidence is. Then the
+answer is for the same limit alone.
 """
 
 from __future__ import annotations
@@ -82,11 +85,11 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
             def ask(part: Scope) -> pd.DataFrame:
                 return compute(trace, scope=part, **options)
 
-            def place(part: Scope) -> Path | None:
-                return _file(trace, compute, part, options, splits(options))
+            def place(part: Scope, limit: int | None = None) -> Path | None:
+                return _file(trace, compute, part, options, splits(options), limit)
 
             def ask_rank(part: Scope) -> pd.DataFrame:
-                return _kept(place(part), lambda: ask(part), always=True)
+                return _kept([place(part)], lambda: ask(part), always=True)
 
             def ask_all() -> pd.DataFrame:
                 ranks = trace.ranks_of(scope)
@@ -95,7 +98,8 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
                 known = _joined(place(replace(scope, ranks=(rank,))) for rank in ranks)
                 return stacked_ranks(trace, scope, ask_rank, ask) if known is None else known
 
-            return _kept(place(scope), ask_all, always=trace.exceeds_memory)
+            files = [place(scope)] if splits(options) else [place(scope), place(scope, trace.memory.limit)]
+            return _kept(files, ask_all, always=trace.exceeds_memory, is_short=lambda: trace.exceeds_memory)
 
         answer.__dict__["splits"] = splits
         return cast(Question, answer)
@@ -103,16 +107,25 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
     return decorate
 
 
-def _kept(file: Path | None, ask: Callable[[], pd.DataFrame], *, always: bool) -> pd.DataFrame:
-    """The answer that is kept in a file, or that of `ask`, which is kept if it took long or `always`."""
-    if file is None:
-        return ask()
-    known = read_frame(file)
-    if known is None:
-        begun = time.perf_counter()
-        known = ask()
-        if always or time.perf_counter() - begun >= _LEAST_SECONDS:
-            _write(file, known)
+def _kept(
+    files: list[Path | None],
+    ask: Callable[[], pd.DataFrame],
+    *,
+    always: bool,
+    is_short: Callable[[], bool] = bool,
+) -> pd.DataFrame:
+    """The answer that is kept in a file, or that of `ask`, which is kept if it took long or `always`.
+
+    It is kept in the first of the files; in the last, where memory `is_short` in the end.
+    """
+    for file in files:
+        if file is not None and (known := read_frame(file)) is not None:
+            return known
+    begun = time.perf_counter()
+    known = ask()
+    file = files[-1 if is_short() else 0]
+    if file is not None and (always or time.perf_counter() - begun >= _LEAST_SECONDS):
+        _write(file, known)
     return known
 
 
@@ -155,9 +168,14 @@ def stacked_ranks(
 
 
 def _file(
-    trace: Trace, compute: Callable[..., Any], scope: Scope, options: dict[str, Any], by_rank: bool
+    trace: Trace,
+    compute: Callable[..., Any],
+    scope: Scope,
+    options: dict[str, Any],
+    by_rank: bool,
+    limit: int | None = None,
 ) -> Path | None:
-    """Where the answer to a question is kept; None if it is not."""
+    """Where the answer to a question is kept, or that of a job that exceeds a limit; None if it is not."""
     if scope.window_ns is not None or scope.streams is not None or scope.names is not None:
         return None
     if trace.answers is None or not trace.key or not (code := _code()) or stated_by_user():
@@ -166,7 +184,7 @@ def _file(
     # Beside the rank itself it matters only which others time its iterations with it.
     content = trace.rank_keys[ranks[0]] if by_rank and len(ranks) == 1 else trace.key
     parts = [scope.iterations, ranks, sorted(options.items())]
-    question = [code, content, f"{compute.__module__}.{compute.__qualname__}", parts]
+    question = [code, content, f"{compute.__module__}.{compute.__qualname__}", parts, limit]
     try:
         text = json.dumps(question)
     except (TypeError, ValueError):  # an option that is no plain value
