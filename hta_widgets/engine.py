@@ -104,6 +104,11 @@ def checkpoint() -> None:
         raise Superseded
 
 
+def current_ticket() -> Ticket | None:
+    """That of the task which this thread works on; None outside the engine."""
+    return _ticket.get()
+
+
 def start() -> None:
     """Start the workers, unless they are; call it without a lock before submitting under one."""
     try:
