@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.analysis.operators.calls import operator_calls
-from hta_widgets.arrays import Int64
+from hta_widgets.arrays import Int32, Int64, UInt8
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.jit import inline, kernel
@@ -165,18 +165,18 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
     return found.sort_values(order, ascending=[False, True, True], kind="stable")
 
 
-def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, Callable[[int], str]]:
+def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int32, Callable[[int], str]]:
     """The number of each row's group, and what names a group."""
-    classes = rank_trace.event_class[rows].astype(np.int64)
     if by == "class":
-        return classes, lambda number: EventClass(number).label
+        return rank_trace.event_class[rows].astype(np.int32), lambda number: EventClass(number).label
     if by == "name":
-        group = rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes
+        group = np.empty(len(rows), np.int32)
+        _by_name_and_class(rows, rank_trace.name, rank_trace.event_class, len(EventClass), group)
         return group, lambda number: rank_trace.names[number // len(EventClass)]
     if by == "operator":
         calls = operator_calls(rank_trace)
         call = calls.around[rows]
-        name = np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]].astype(np.int64), -1)
+        name = np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]], np.int32(-1))
         return name + 1, lambda number: rank_trace.names[number - 1] if number else _NO_OPERATOR
     device, stream, thread = (getattr(rank_trace, each)[rows] for each in ("device", "stream", "thread"))
     on_device = (device != NULL) | (stream != NULL)  # one lane, whatever threads the file says
@@ -185,7 +185,14 @@ def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, Ca
         parts, code = distinct(part)
         place = distinct(place * len(parts) + code)[1]
     first = rows[first_of_each(place)]
-    return place, lambda number: lane_of(rank_trace, int(first[number]))
+    return place.astype(np.int32), lambda number: lane_of(rank_trace, int(first[number]))
+
+
+@kernel
+def _by_name_and_class(rows: Int64, name: Int32, event_class: UInt8, classes: int, group: Int32) -> None:
+    """In one pass: of a long recording each further array is memory that is touched for the first time."""
+    for i in range(len(rows)):
+        group[i] = name[rows[i]] * classes + event_class[rows[i]]
 
 
 @inline
@@ -199,7 +206,7 @@ def _inside(windows: Windows, time: int) -> int:
 @kernel
 def _add_up(
     rows: Int64,
-    group: Int64,
+    group: Int32,
     starts: Int64,
     ends: Int64,
     windows: Windows,
