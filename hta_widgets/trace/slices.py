@@ -127,8 +127,8 @@ def _repeats(table: EventTable, sort: npt.NDArray[np.int8]) -> npt.NDArray[np.in
     events, ids = table.sparse("correlation")
     at = events[(sort[events] == _USABLE) & (ids > 0) & (table.ints("dur_ns")[events] > 0)]
     start = table.ints("start_ns")[at]
-    some = np.linspace(0, len(at) - 1, _PROBES).astype(np.int64) if len(at) else np.empty(0, np.int64)
-    if not any(len(_again(table, at[start == start[one]])) for one in some.tolist()):
+    probes = start[np.linspace(0, len(at) - 1, _PROBES).astype(np.int64)] if len(at) else start
+    if not len(_again(table, at[np.isin(start, probes)])):
         return np.empty(0, np.int32)
     repeats = _again(table, at)
     if len(repeats) < _REPEATED * len(at):
