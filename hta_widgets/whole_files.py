@@ -23,12 +23,11 @@ _ABANDONED_SECONDS = 24 * 3600.0  # for names without a process, and where proce
 
 
 @contextmanager
-def replacing(target: Path, *, durable: bool = False, tidy: bool = True) -> Iterator[BinaryIO]:
+def replacing(target: Path, *, tidy: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces `target` when the context is left without an exception.
 
     Args:
         target: an existing file is replaced; a device or a pipe is written to.
-        durable: wait until the content is on the disk before the file gets its name.
         tidy: remove what killed writers of the same file left, for which the folder is listed.
 
     Raises:
@@ -45,9 +44,6 @@ def replacing(target: Path, *, durable: bool = False, tidy: bool = True) -> Iter
     try:
         with beside.open("xb") as file:
             yield file
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
         beside.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -202,17 +202,6 @@ print(int(table.ints("start_ns").sum()), len(table.dictionary("name")))
     assert done.stdout.split() == [str(sum(range(20_000)) * 1000 + NULL), "7"]
 
 
-def test_an_entry_is_on_the_disk_before_it_gets_its_name(
-    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    fsync, replace = os.fsync, Path.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: (done.append("sync"), fsync(handle))[1])
-    monkeypatch.setattr(Path, "replace", lambda path, to: (done.append("rename"), replace(path, to))[1])
-    cache.load(trace, cache=tmp_path / "cache")
-    assert done == ["sync", "rename"]
-
-
 GONE = 4_000_000_000  # no process has this number
 
 

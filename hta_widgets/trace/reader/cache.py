@@ -156,7 +156,7 @@ def write_table(table: EventTable, file: Path, *, compressed: bool) -> None:
     batch = record_batch(table)
     options = pa.ipc.IpcWriteOptions(compression=_compression() if compressed else None)
     with (
-        sealed(file, durable=True) as sealing,
+        sealed(file) as sealing,
         # Arrow writes in pieces, many of a few bytes, slowly to what is not its own: small ones are held back
         pa.BufferedOutputStream(pa.PythonFile(sealing, "w"), _HELD_BACK) as sink,
         pa.ipc.new_file(sink, batch.schema, options=options) as writer,

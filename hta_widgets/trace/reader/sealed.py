@@ -1,8 +1,9 @@
 """Files with a checksum for each block: what is read is what was written, or an error.
 
 The content comes first, then a CRC-32 for each of its blocks, then the footer with the content's length and
-the checksum of the checksums. A file is read into memory of its own and never mapped: another process that
-shortens a mapped file would kill this one.
+the checksum of the checksums. So nobody waits until a file is on the disk: one that a power cut leaves half
+written is found to be damaged, and made again. A file is read into memory of its own and never mapped:
+another process that shortens a mapped file would kill this one.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Sealing:
 
 
 @contextmanager
-def sealed(file: Path, *, durable: bool = False) -> Iterator[Sealing]:
+def sealed(file: Path) -> Iterator[Sealing]:
     """A sealed file to write, which is there as a whole once the context is left, with its folder.
 
     What killed writers left there is removed by `CacheBudget` and `trim`, not for each of thousands of files.
@@ -84,7 +85,7 @@ def sealed(file: Path, *, durable: bool = False) -> Iterator[Sealing]:
         OSError: it cannot be written.
     """
     private_folder(file.parent)
-    with replacing(file, durable=durable, tidy=False) as sink:
+    with replacing(file, tidy=False) as sink:
         sealing = Sealing(sink)
         yield sealing
         sealing.seal()
