@@ -150,10 +150,12 @@ def test_who_is_waited_for_gives_way_to_nobody_and_who_waits_can_be_superseded()
         first = pool.submit(under, patient, lambda: answer(owner))
         assert computing.wait(_LONG)
         second = pool.submit(under, waiting, lambda: answer(owner))
-        while patient.patience:
+        until = time.monotonic() + 5.0
+        while (patience := patient.patience) and time.monotonic() < until:
             time.sleep(0.001)
         waiting.revoke()
         with pytest.raises(Superseded):
             second.result(_LONG)
         go_on.set()
         assert first.result(_LONG) == "computed"
+    assert patience == 0.0
