@@ -36,3 +36,18 @@ def test_both_sides_leave_a_transfer_within_its_time(late: list[int], met: bool)
     assert [(pair.sender, pair.receiver) for pair in pairs] == [(0, 1)] * met
     for pair in pairs:
         assert (pair.sends.tolist(), pair.receives.tolist()) == ([0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11])
+
+
+@pytest.mark.parametrize(("slow", "met"), [(2 * TRANSFER, True), (2 * TRANSFER - 1, False)])
+@pytest.mark.parametrize("way", [0, 1])
+def test_what_a_rank_between_them_passes_on_both_ways_is_no_transfer(way: int, slow: int, met: bool) -> None:
+    """Each way takes as long as a transfer on the way; one way's own transfers may be slower."""
+    back = SENT + 5_000
+    ways = [
+        [sides(0, "send", SENT), sides(1, "recv", SENT + CLOCKS + TRANSFER)],
+        [sides(1, "send", back + CLOCKS), sides(0, "recv", back + TRANSFER)],
+    ]
+    ways[way] = [side.assign(dur_ns=slow) for side in ways[way]]
+    pairs, doubt = paired(pd.concat([*ways[0], *ways[1]], ignore_index=True))
+    assert doubt == 0
+    assert {(pair.sender, pair.receiver) for pair in pairs} == ({(0, 1), (1, 0)} if met else set())
