@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -27,6 +28,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.snapshot import story_picture
 from tests.analysis.jobs import UNLIKE_JOBS, opened
 from tests.support import EVERY_CASE, shared_input
+from tests.verdicts.planted.host_program import Program
 from tests.verdicts.planted.rank_programs import MS, AllReduce, Compute, Play, Step
 
 SEVERAL_SAVE = (
@@ -306,6 +308,33 @@ def test_equal_steps_are_no_evidence_that_communication_is_hidden(tmp_path):
     told = story(Play({0: program, 1: program}).open(tmp_path)).advice
     hidden = next(advice for advice in told if advice.topic == "exposed_communication")
     assert hidden.form == "hidden" and "is the shortest step" not in hidden.sure
+
+
+@pytest.mark.parametrize(
+    ("host", "communication", "evidence"),
+    [
+        (8 * MS - 1_000, 3 * MS, False),  # it takes as long as the others
+        (7 * MS, 2 * MS + 1_000, False),  # it has as much communication
+        (7 * MS, 3 * MS, True),
+    ],
+)
+def test_the_shortest_step_is_evidence_where_it_is_unlike_the_others(
+    host: int, communication: int, evidence: bool, tmp_path: Path
+):
+    """The host takes 8 ms and decides; of these the device communicates for 2 ms."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            program.launch(4 * MS)
+            program.launch(
+                communication if number == 4 else 2 * MS, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+            )
+            program.operator("aten::decode", host if number == 4 else 8 * MS)
+            program.synchronise()
+    told = story(program.open(tmp_path)).advice
+    hidden = next(advice for advice in told if advice.topic == "exposed_communication")
+    assert hidden.form == "hidden"
+    assert ("Step 4 has the longest communication (3.00 ms), and is the shortest" in hidden.sure) == evidence
 
 
 def test_a_step_is_told_by_itself_with_the_numbers_of_its_overview():

@@ -107,6 +107,12 @@ def check_numbers(document: dict[str, Any]) -> None:
     assert sum(document["time"]["shares_pct"].values()) == pytest.approx(100, abs=0.01)
     whole, parts = document["bar"]["whole"], document["bar"]["parts"]
     assert not parts or sum(part["ns"] for part in parts) == whole["value"]
+    saving = [part["finding"] for part in parts if part["form"] in ("simulated", "bound")]
+    together, reachable = document["together"], document["bar"]["reachable"]
+    assert (together["findings"] if together else []) == (saving if len(saving) > 1 else [])
+    if together:  # by as much the bar falls to what is reachable
+        left = 100 * reachable["value"] / whole["value"]
+        assert together["saving_at_most"]["value"] == pytest.approx(100 - left, abs=0.01)
     mids = [each["saving"]["mid"]["value"] for each in document["findings"] if "mid" in each["saving"]]
     assert min(mids, default=0) >= 0
     for finding in document["findings"]:

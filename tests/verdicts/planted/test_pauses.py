@@ -181,6 +181,18 @@ def test_the_garbage_collector_is_named_where_it_is_recorded(tmp_path: Path):
     assert not {"idle_host", "slow_steps"} & rows.keys()
 
 
+def test_a_collection_too_short_to_be_told_stays_the_hosts(tmp_path: Path):
+    """No idle time is lost between two findings."""
+
+    def late(program: Program, number: int) -> None:
+        named("cpu_op", "aten::decode", 1500 * US)(program, number)
+        named("python_function", "Python GC", 900 * US, (6,))(program, number)
+
+    _, rows = told(steps(late), tmp_path)
+    assert "host_stall" not in rows
+    assert rows["idle_host"]["cost_ns"] == pytest.approx(15_900 * US, abs=20 * US)
+
+
 @pytest.mark.parametrize(
     ("program", "topic"),
     [
