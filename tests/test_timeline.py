@@ -368,6 +368,13 @@ def test_what_stands_for_several_is_narrower_than_two_pixels():
     assert (items.end - items.start)[several].max() < 2 * 1025
 
 
+def test_what_begins_in_one_pixel_of_a_window_stands_together():
+    """Pixels begin with the window, wherever that is."""
+    rows = [(0, 0, 1_000 + start, 1) for start in (7, 47, 106, 107, 160, 300)]
+    items = Pyramid(build_lanes([rank_of(rows)])).window(1_007, 1_407, 4, [0])
+    assert items.count.tolist() == [3, 2, 1]
+
+
 def test_coarse_levels_answer_wide_windows_and_conserve():
     random = np.random.default_rng(1)
     start = np.cumsum(random.integers(200, 400, 40_000))

@@ -43,3 +43,8 @@ it("writes CSV that a spreadsheet neither runs nor rounds", () => {
   const table = decode(wire({ dur_ns: [9007199254740991, -1], name: ['say "hi", you', "=HYPERLINK(1)"] }));
   expect(table.toCsv()).toBe('dur_ns,name\r\n9007199254740991,"say ""hi"", you"\r\n-1,\'=HYPERLINK(1)\r\n');
 });
+
+it("leaves a cell of CSV empty where there is no value", () => {
+  const table = decode(wire({ rank: [0, 1], idle_ns: [2.5, Number.NaN] }));
+  expect(table.toCsv()).toBe("rank,idle_ns\r\n0,2.5\r\n1,\r\n");
+});

@@ -161,6 +161,7 @@ def test_every_opcode_but_those_of_plain_data_is_refused() -> None:
         b"", b"}", b".", b"K\x01.", b"}h\x05.", b"}(K\x01u.", b"}u.", b"]e.", b"](e", b"\x87.", b"(t",
         b"X\xff\xff\xff\xff", b"\x8d" + b"\xff" * 8, b"\x8d" + b"\xff" * 7 + b"\x7f",
         b"}r\xff\xff\xff\xff.", b"\x8b\xff\xff\xff\x7f", b"(((((((.",
+        b"\x94}.", b"}(\x94u.", b"q\x00}.",
     ],
 )  # fmt: skip
 def test_damaged_pickles_are_typed_errors(body: bytes) -> None:
