@@ -52,6 +52,13 @@ def test_waits_and_device_annotations_go_with_the_host(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_wait_without_any_call_goes_by_its_own_time(tmp_path):
+    wait = {**slice_("Stream Sync", "cuda_sync", 205, 5, 7, stream=7, device=0, correlation=3), "pid": 0}
+    assert kept_names(tmp_path, [*STEPS, wait]) == ["ProfilerStep#1"]
+    early = {**wait, "ts": 105}
+    assert kept_names(tmp_path, [*STEPS, early]) == ["ProfilerStep#1", "Stream Sync"]
+
+
 def test_one_step_is_kept_and_so_is_a_rank_without_steps(tmp_path):
     assert kept_names(tmp_path, [STEPS[0], kernel("k", 500, 1)]) == ["ProfilerStep#1", "k"]
     write(tmp_path / "job" / "rank0.json", [*STEPS, slice_("op", "cpu_op", 250, 5)])

@@ -55,7 +55,7 @@ def _follow(kept: Bool, key: Int64, effects: Bool, causes: Bool) -> None:
     usable = (key != NULL) & (key != 0)
     cause = np.flatnonzero(causes & usable)
     effect = np.flatnonzero(effects & usable)
-    if not len(cause) or not len(effect):
+    if not len(cause):
         return
     cause = cause[np.argsort(key[cause], kind="stable")]
     at = np.minimum(np.searchsorted(key[cause], key[effect]), len(cause) - 1)
