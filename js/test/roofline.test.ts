@@ -174,6 +174,12 @@ it("draws what has an intensity, the largest first, and lists all by headroom", 
   ).toEqual(rows.label);
 });
 
+it("says nothing of a list alone where all have an intensity", async () => {
+  const { el } = await show({ ...panel, marks: wire({ ...rows, x: [1, 2, 3, 4], y: [1, 2, 3, 4] }) });
+  expect(marksOf(el)).toHaveLength(4);
+  expect(el.querySelector(".hta-roof-chart > p")).toBeNull();
+});
+
 it("says once what the details of all rows are, and in each row where they differ", async () => {
   const same = await show({ ...panel, marks: wire({ ...rows, detail: rows.detail.map(() => "2 ranks") }) });
   expect(headings(same.el)).not.toContain("detail");

@@ -113,7 +113,7 @@ def test_a_trend_is_a_line_with_its_band_and_its_outliers_by_number() -> None:
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_spreads_take_the_scale_and_the_unit_of_their_values(scale: str) -> None:
     frame = pd.DataFrame(
-        {"name": "<k>", "rank": [0, 1], "low": [1.0, 2.0], "mid": [3.0, 4.0], "high": [9.0, 5.0], "n": 1}
+        {"name": "<k>", "rank": [0, 1], "low": [1.0, 3.75], "mid": [3.0, 4.0], "high": [9.0, 4.5], "n": 1}
     )
     frame = frame.rename(columns={"low": "low_pct", "mid": "mid_pct", "high": "high_pct"})
     chart = Spread(
@@ -124,8 +124,9 @@ def test_spreads_take_the_scale_and_the_unit_of_their_values(scale: str) -> None
     assert drawn.layout.xaxis.title.text == "Busy (%)"
     assert list(drawn.layout.yaxis.ticktext) == ["&lt;k&gt;"]
     first, second = drawn.data
-    assert (first.x[0] - first.error_x.arrayminus[0], second.x[0] + second.error_x.array[0]) == (1.0, 5.0)
-    assert "high_pct: 5.00 %" in second.customdata[0]
+    for mark, ends in ((first, (1.0, 9.0)), (second, (3.75, 4.5))):
+        assert (mark.x[0] - mark.error_x.arrayminus[0], mark.x[0] + mark.error_x.array[0]) == ends
+    assert "high_pct: 4.50 %" in second.customdata[0]
 
 
 def test_boxes_have_the_quartiles_of_the_frame() -> None:

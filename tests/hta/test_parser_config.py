@@ -148,6 +148,30 @@ def test_arguments_that_only_the_file_has(tmp_path):
     assert frame["absent"].tolist() == [-1, -1]
 
 
+@pytest.mark.parametrize(
+    ("argument", "default", "column"),
+    [
+        ("Ev Idx", -1, np.array([3, -1])),
+        ("Ev Idx", 0.5, np.array([3, 0.5], object)),  # it is not cut to 0
+        ("Ev Idx", "none", np.array([3, "none"], object)),
+        ("memory bandwidth (GB/s)", -1, np.array([3.0, -1.0])),
+        ("memory bandwidth (GB/s)", 0.5, np.array([3.0, 0.5])),
+        ("memory bandwidth (GB/s)", None, np.array([3.0, None], object)),
+    ],
+)
+def test_a_default_is_taken_as_it_is(tmp_path, argument, default, column):
+    config = ParserConfig(
+        [*ParserConfig.ARGS_MINIMUM, AttributeSpec("mine", argument, ValueType.Int, default)]
+    )
+    both = [slice_("a", "cpu_op", 1, 1, **{argument: 3}), slice_("b", "cpu_op", 2, 1)]
+    frame = frame_of(tmp_path, both, config)
+    assert (frame["mine"].tolist(), frame["mine"].dtype) == (column.tolist(), column.dtype)
+    # where each event has a value, the column is of numbers
+    assert frame_of(tmp_path, both[:1], config)["mine"].dtype == (
+        np.int64 if argument == "Ev Idx" else np.float64
+    )
+
+
 def test_all_arguments(tmp_path):
     events = [
         {**slice_("a", "cpu_op", 1, 1), "args": {"Ev Idx": 4, "name": "inner", "Zeta": 1.5}},
