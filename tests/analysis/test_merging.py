@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,25 @@ def test_what_saves_something_is_no_part_of_what_may_save_nothing() -> None:
     assert parts(whole, loss("half", 0, 50)) == {"half": "whole"}
     largest = loss("second", 40, 80, 40)
     assert parts(whole, loss("first", 0, 30, 30), largest) == {"whole": "second"}
+
+
+@pytest.mark.parametrize(
+    ("end", "saves", "waiting_saves", "expected"),
+    [
+        (125, 25, 100, {"cause": "waiting"}),
+        (126, 26, 100, {}),  # more than a fifth of it delays nobody
+        (125, None, None, {"cause": "waiting"}),
+        (125, 25, None, {}),  # it is known to save something, and the waiting is not
+    ],
+)
+def test_what_makes_ranks_late_in_turn_is_a_part_of_the_waiting_for_them(
+    end: int, saves: int | None, waiting_saves: int | None, expected: dict[str, str]
+) -> None:
+    """Another rank waits, later, for what a rank does up to here."""
+    waiting = loss("waiting", 200, 300, waiting_saves, rank=1)
+    late = replace(waiting.finding, delays={0: Intervals(np.array([0]), np.array([100]))})
+    assert parts(loss("cause", 0, end, saves), replace(waiting, finding=late)) == expected
+    assert parts(replace(waiting, finding=late), loss("cause", 0, end, saves)) == expected
 
 
 def test_parts_have_no_parts() -> None:

@@ -173,6 +173,18 @@ def test_table() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cells", "widths"), [(200, [60, 60]), (122, [60, 60]), (121, [59, 60]), (60, [24, 34]), (50, [24, 24])]
+)
+def test_texts_of_a_table_are_as_short_as_need_be(cells: int, widths: list[int]) -> None:
+    """The first ones first, and none so short that nothing is left of it."""
+    frame = pd.DataFrame({"operator": ["x" * 60], "place": ["y" * 60]})
+    heading, row = frame_lines(frame, 10, cells)
+    assert heading.split() == ["operator", "place"]
+    assert row.split() == [shortened(text * 60, most) for text, most in zip("xy", widths, strict=True)]
+    assert frame_lines(frame, 10, 49)[2:] == ["… 1 more column"]
+
+
 def test_text_pieces() -> None:
     assert printable("a\tb\u2028c\ud800é") == r"a\tb\u2028c\ud800é"
     assert [shortened("abcdefghij", cells) for cells in (5, 9, 10)] == ["ab…ij", "abcd…ghij", "abcdefghij"]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hta_widgets.trace import Trace
 from tests.trace.helpers import kernel, slice_, write
 
@@ -53,6 +55,26 @@ def test_faults(tmp_path):
         "profile_memory_off": 1,
         "partial_iterations": 1,  # the second step has far fewer launches
     }
+
+
+@pytest.mark.parametrize(
+    ("often", "us", "low"),
+    [
+        (20, 50, "1.00 % low (10.0 µs)"),
+        (20, 99, "0.505 % low (10.0 µs)"),
+        (20, 100, ""),  # too little to tell
+        (19, 50, ""),  # it may be chance
+        (20, 50.5, ""),
+    ],
+)
+def test_what_whole_microseconds_may_cut_off(tmp_path: Path, often: int, us: float, low: str) -> None:
+    """Half of one of each record, on average."""
+    events = [kernel("k", 200 * at, us) for at in range(often)]
+    found = Trace.open(write(tmp_path / "trace.json", events), cache=False).health.set_index("check")
+    assert ("whole_microseconds" in found.index) == bool(low)
+    if low:
+        row = found.loc["whole_microseconds"]
+        assert row["count"] == often and f"device time is {low}" in row["detail"]
 
 
 def test_what_is_most_severe_comes_first(tmp_path):

@@ -95,7 +95,7 @@ def test_eager_steps_of_two_ranks(tmp_path: Path) -> None:
     assert "There are 12 such steps" in both["text"]
 
 
-def pausing(within: int, between: int, work: int = 2 * MS) -> Server:
+def pausing(within: int, between: int, work: int = 2 * MS, sampling: int = 0) -> Server:
     """In each step the host fills a mask before it samples, in a loop around steps that schedules between."""
     server = Server(engine="vllm")
     program = server.program
@@ -106,6 +106,8 @@ def pausing(within: int, between: int, work: int = 2 * MS) -> Server:
                 program.launch(work, "gemm")
                 program.synchronise()
                 server._frame("vllm/v1/structured_output/utils.py(80): apply_grammar_bitmask", within)
+                if sampling:
+                    server._frame("vllm/v1/sample/sampler.py(80): gather_logprobs", sampling)
                 program.launch(MS // 10, "argmax")
                 program.synchronise()
     return server
@@ -144,6 +146,15 @@ def test_two_parts_of_the_loop_share_the_wait(tmp_path: Path) -> None:
     assert "Then the host runs " in row["text"]
     assert "schedule for " in row["text"] and "apply_grammar_bitmask for " in row["text"]
     assert "step" not in row["text"].split("Then the host runs")[1]
+
+
+@pytest.mark.parametrize(("sampling", "named"), [(MS // 2, False), (2 * MS, True)])
+def test_of_three_parts_of_the_loop_the_longest_two_are_named(
+    tmp_path: Path, sampling: int, named: bool
+) -> None:
+    server = pausing(within=MS, between=MS, sampling=sampling)
+    text = rows_of(server.open(tmp_path))["bubble_between_steps"]["text"].split("Then the host runs ")[1]
+    assert text.count(" for ") == 2 and ("gather_logprobs for " in text) == named
 
 
 @pytest.mark.parametrize("silent", [MS // 10, 4 * MS])
