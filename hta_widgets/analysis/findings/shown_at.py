@@ -75,7 +75,7 @@ def _cause(trace: Trace, row: pd.Series, lost_as: LostAs, place: list[int]) -> t
     rank, start, end = place
     rank_trace = trace.rank(rank)
     # what takes at most so much longer, and covers some of the place, begins between these
-    edges = np.array([start - _SPECIFIC * (end - start), end + 1])
+    edges = np.array([start - _SPECIFIC * (end - start), end])
     first, last = np.searchsorted(rank_trace.start, edges, sorter=rank_trace.by_start).tolist()
     rows = np.sort(rank_trace.by_start[first:last])
     shared = np.minimum(rank_trace.end[rows], end) - np.maximum(rank_trace.start[rows], start)

@@ -95,7 +95,7 @@ def _slow(model: JobModel) -> dict[int, float]:
 
     Nobody is to blame for those but the ranks that are missing.
     """
-    code, ranks = pd.factorize(model.ops["rank"], sort=True)
+    code, ranks = pd.factorize(model.ops["rank"])
     own = np.where(model.incomplete, model.ideal, model.taken)
     times = model.net.with_other(model.ideal, own, code, np.arange(len(ranks))).mean(axis=1) / model.least
     return dict(zip(ranks.tolist(), times.tolist(), strict=True))
