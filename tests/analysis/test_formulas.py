@@ -164,6 +164,10 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
      {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "False"}, (None, 2 * 216 + 24 * (2 + 8), True)),
     ("aten::max_pool2d_with_indices", [(2, 3, 6, 6)],
      {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "True"}, (None, 2 * 216 + 54 * (2 + 8), True)),
+    # To 2 x 1 of any size; back, only the shape of the input matters.
+    ("aten::_adaptive_avg_pool2d", [(2, 3, 6, 6), NO], {1: "[2, 1]"}, (None, 2 * (216 + 12), True)),
+    ("aten::_adaptive_avg_pool2d", [(3, 6, 6), NO], {1: "[2, 1]"}, (None, 2 * (108 + 6), True)),
+    ("aten::_adaptive_avg_pool2d_backward", [(2, 3, 2, 1), (2, 3, 6, 6)], None, (None, 2 * (12 + 216), True)),
     ("aten::mse_loss", [(4, 8), (4, 8)], {2: "1"}, (96, 2 * (64 + 1), True)),
     # Copies.
     ("aten::copy_", [(4, 8), (4, 8), NO], None, (0, 2 * 64, True)),

@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { decodePath } from "../../src/timeline/decode";
+import type { Layout } from "../../src/timeline/layout";
+import type { Palette } from "../../src/timeline/palette";
 import { CriticalPath } from "../../src/timeline/path";
+import { drawPath } from "../../src/timeline/pathline";
 import type { Outline } from "../../src/timeline/types";
+import { pen } from "./pen";
 
 const outline: Outline = {
   n: 0,
@@ -89,4 +93,23 @@ describe("critical path", () => {
     expect(shown.at(1, 100)).toBe(-1);
     expect(shown.at(2, 320)).toBe(-1);
   });
+});
+
+it("is drawn from edge to edge of a view, without an upright side where it goes on", () => {
+  const filled: number[][] = [];
+  const context = pen((name: string, ...box: number[]) => {
+    if (name === "fillRect") filled.push(box);
+  });
+  const place = { view: { t0: 200, t1: 600 }, gutter: 100, width: 1100, height: 400, scroll: 0 };
+  const rows = [0, 1, 2].map((lane) => ({ lane, y: 100 * lane, h: 20, rank: 0 }));
+  drawPath(context, place, { rows } as unknown as Layout, new CriticalPath(path, outline), {} as Palette);
+  const edges = (wide: boolean) => {
+    const boxes = filled.filter(([, , width = 0]) => width > 10 === wide);
+    const found = boxes.flatMap(([x = 0, , width = 0]) => (wide ? [x, x + width] : [x]));
+    return [...new Set(found)].filter((x) => x > 98 && x < 1100).sort((a, b) => a - b);
+  };
+  expect(edges(true)).toEqual([350, 475]); // a frame, a wait, a frame
+  expect(edges(false)).toEqual([348, 350, 475]); // where frames end and begin, and from lane to lane
+  expect(filled.some(([x = 0, , width = 0]) => x < 100 && x + width === 350)).toBe(true);
+  expect(filled.some(([x = 0, , width = 0]) => x === 475 && x + width > 1100)).toBe(true);
 });
