@@ -98,7 +98,7 @@ def _sizes(rank_trace: RankTrace) -> list[tuple[int, int, int]]:
     rows = np.flatnonzero(
         (rank_trace.event_class == EventClass.ANNOTATION)
         & named(rank_trace, _SIZE.match)
-        & (rank_trace.depth >= 0)
+        & rank_trace.on_host
     )
     found = []
     for row in rows.tolist():

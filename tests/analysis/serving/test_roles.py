@@ -15,7 +15,7 @@ from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import call_stacks, inspect_event, module_stacks, operators, overview, roles
 from hta_widgets.analysis.compare.call_lines import operator_lines
 from hta_widgets.analysis.serving.by_role import sentence
-from hta_widgets.analysis.serving.captures import Captured, Graph, aligned
+from hta_widgets.analysis.serving.captures import Captured, Graph, aligned, graphs_in
 from hta_widgets.analysis.serving.layers import placed
 from hta_widgets.analysis.serving.parts import part_of_kernel, part_of_module
 from hta_widgets.analysis.serving.roles import operators_of, roles_of
@@ -23,6 +23,7 @@ from hta_widgets.errors import TraceNotFoundError
 from hta_widgets.widgets.inspector_content import event_content
 from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_input, shared_trace
+from tests.trace.helpers import slice_, write
 
 # What an expert reads from the captures, us.
 TRUTH = {
@@ -426,6 +427,28 @@ def graph(*kernels: str, batch: int = 0) -> Graph:
 def align(kernels: list[str], *graphs: Graph, nodes: list[int] | None = None, batch: int = 0):
     times = np.full(len(kernels), 1000, np.int64)
     return aligned(kernels, times, np.array(nodes or [0] * len(kernels)), graphs, batch)
+
+
+def test_graphs_of_a_capture_and_the_batches_that_they_are_for(tmp_path: Path) -> None:
+    """The annotation on the host says it; on the device it is late, and beside the capture for another."""
+
+    def capture(begin: int, *launches: str) -> list[dict]:
+        calls = ["cudaStreamBeginCapture", *launches, "cudaStreamEndCapture_v10000"]
+        return [slice_(name, "cuda_runtime", begin + 10 * at, 5) for at, name in enumerate(calls)]
+
+    shadow = {**slice_("capture_16", "gpu_user_annotation", 150, 100, 7, stream=7, device=0), "pid": 0}
+    events = [
+        slice_("capture_16", "user_annotation", 0, 100),
+        *capture(10, "cudaLaunchKernel", "cudaEventRecord", "cudaMemcpyAsync"),
+        shadow,
+        slice_("capture_8 (prefill)", "user_annotation", 200, 100),
+        *capture(210, "cudaLaunchKernel"),
+        *capture(310),  # nothing is captured
+        slice_("recapture_4", "user_annotation", 400, 100),
+        *capture(410, "cudaLaunchKernelExC"),
+    ]
+    found = graphs_in(str(write(tmp_path / "capture.json", events)))
+    assert [(len(each.launches), each.batch) for each in found] == [(2, 16), (1, 8), (1, 0)]
 
 
 def test_a_replay_in_order_of_its_capture() -> None:
