@@ -48,6 +48,8 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::mm", [(4, 8), (8, 2)], None, (2 * 4 * 8 * 2, 2 * (32 + 16 + 8), True)),
     ("aten::addmm", [(2,), (4, 8), (8, 2), NO, NO], None, (128, 2 * (2 + 32 + 16 + 8), True)),
     ("aten::addmm_", [(4, 2), (4, 8), (8, 2), NO, NO], None, (128, 2 * (8 + 32 + 16 + 8), True)),
+    ("aten::_addmm_activation", [(2,), (4, 8), (8, 2), NO, NO], None, (128, 2 * (2 + 32 + 16 + 8), True)),
+    ("aten::vdot", [(8,), (8,)], None, (16, 2 * (8 + 8 + 1), True)),
     ("aten::bmm", [(3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (32 + 16 + 8), True)),
     ("aten::baddbmm", [(3, 4, 2), (3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (8 + 32 + 16 + 8), True)),
     ("aten::mv", [(4, 8), (8,)], None, (64, 2 * (32 + 8 + 4), True)),
@@ -57,6 +59,8 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::_grouped_mm", [(10, 8), (3, 8, 2), (3,)], None, (2 * 10 * 8 * 2, 2 * (80 + 48 + 20), False)),
     ("aten::_grouped_mm", [(3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (32 + 16 + 8), True)),
     ("aten::_grouped_mm", [(4, 8), (8, 2), (3,)], None, (128, 2 * (32 + 16 + 3 * 8), False)),
+    ("aten::_scaled_grouped_mm", [(10, 8), (3, 8, 2), (10,), (3, 2), (3,)], {7: "6"},
+     (2 * 10 * 8 * 2, 2 * (80 + 48) + 4 * 20, False)),
     # 2 x 3 images of 7 x 7, stride 2, padding 1: 4 x 4 of 6 channels, in 3 groups of one.
     ("aten::convolution", [(2, 3, 7, 7), (6, 1, 3, 3), (6,), NO, NO, NO, NO, NO, NO],
      {3: "[2, 2]", 4: "[1, 1]", 5: "[1, 1]", 6: "False", 7: "[0, 0]", 8: "3"},
@@ -65,6 +69,8 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::cudnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO],
      {2: "[1, 1]", 3: "[2, 2]", 4: "[1, 1]", 5: "1"},
      (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    ("aten::cudnn_convolution_relu", [(2, 3, 7, 7), (6, 3, 3, 3), (6,)],
+     {3: "[2, 2]", 4: "[1, 1]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 6 + 192), True)),
     ("aten::miopen_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
      {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
     ("aten::mkldnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
@@ -79,6 +85,10 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::convolution", [(1, 4, 3, 3), (4, 5, 3, 3), NO, NO, NO, NO, NO, NO, NO],
      {3: "[2, 2]", 4: "[0, 0]", 5: "[1, 1]", 6: "True", 7: "[0, 0]", 8: "1"},
      (2 * 9 * 4 * 5 * 9, 2 * (36 + 180 + 5 * 49), True)),
+    # Padding 1, one row and column more at the end: 6 x 6.
+    ("aten::cudnn_convolution_transpose", [(1, 4, 3, 3), (4, 5, 3, 3)],
+     {2: "[1, 1]", 3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"},
+     (2 * 9 * 4 * 5 * 9, 2 * (36 + 180 + 5 * 36), True)),
     ("aten::convolution_backward", [(2, 6, 4, 4), (2, 3, 7, 7), (6, 3, 3, 3)],
      {7: "False", 10: "[True, True, True]"},
      (2 * 2 * 2 * 6 * 16 * 27, 2 * (192 + 162 + 294 + 294 + 162 + 6), True)),
@@ -148,6 +158,17 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
      (None, 2 * (3 * 96 + 9 + 6), True)),
     ("aten::native_group_norm", [(2, 4, 8), (4,), (4,)], {6: "2"},
      (None, 2 * (64 + 64 + 8) + 2 * 4 * 4, True)),
+    ("aten::native_group_norm_backward", [(2, 4, 8), (2, 4, 8), (2, 2), (2, 2), (4,)], None,
+     (None, 2 * (3 * 64 + 4 + 4 + 4 + 2 * 4), True)),
+    ("aten::_native_batch_norm_legit_no_training", [(2, 3, 4, 4), (3,), (3,), (3,), (3,)], None,
+     (None, 2 * (96 + 96 + 12), True)),
+    *((f"aten::{vendor}_batch_norm_backward",
+       [(2, 3, 4, 4), (2, 3, 4, 4), (3,), (3,), (3,), (3,), (3,)], None, (None, 2 * (3 * 96 + 9 + 6), True))
+      for vendor in ("cudnn", "miopen")),
+    ("aten::_fused_rms_norm", [(2, 5, 8), NO, (8,)], None, (None, 2 * (80 + 80 + 8) + 10 * 4, True)),
+    ("aten::_fused_rms_norm_backward", [(2, 5, 8), (2, 5, 8), NO, (2, 5, 1), (8,)], None,
+     (None, 2 * (3 * 80 + 10 + 8 + 8), True)),
+    ("aten::_safe_softmax", [(4, 8)], None, (None, 2 * 64, True)),
     ("aten::_softmax", [(4, 8)], {2: "False"}, (None, 2 * 64, True)),
     ("aten::_log_softmax", [(4, 8)], {2: "True"}, (None, 2 * 32 + 4 * 32, True)),
     ("aten::_softmax_backward_data", [(4, 8), (4, 8), NO, NO], {3: "15"}, (None, 2 * 96, True)),
@@ -156,6 +177,17 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::add_", [(4, 8), (8,), NO], None, (32, 2 * (32 + 8 + 32), True)),
     ("aten::mul", [(4, 8), ()], None, (32, 2 * (32 + 1 + 32), True)),
     ("aten::addcmul", [(8,), (8,), (8,)], None, (24, 2 * 32, True)),
+    ("aten::neg", [(4, 8)], None, (32, 2 * 64, True)),
+    ("aten::rsqrt", [(4, 8)], None, (32, 2 * 64, True)),
+    ("aten::exp", [(4, 8)], None, (None, 2 * 64, True)),
+    ("aten::maximum", [(4, 8), (8,)], None, (None, 2 * (32 + 8 + 32), True)),
+    ("aten::_prelu_kernel", [(4, 8), (8,)], None, (None, 2 * (32 + 8 + 32), True)),
+    ("aten::clamp", [(4, 8), NO, NO], None, (None, 2 * 64, True)),
+    ("aten::clamp", [(4, 8), (8,), (4, 1)], None, (None, 2 * (32 + 8 + 4 + 32), True)),
+    ("aten::logical_not", [(4, 8)], None, (None, 2 * 32 + 32, True)),
+    ("aten::isnan", [(4, 8)], None, (None, 2 * 32 + 32, True)),
+    ("aten::glu", [(4, 8)], None, (None, 2 * (32 + 16), True)),
+    ("_C::silu_and_mul", [(4, 8), (4, 16)], None, (None, 2 * (32 + 64), True)),
     ("aten::gelu", [(4, 8), NO], None, (None, 2 * 64, True)),
     ("aten::gelu_backward", [(4, 8), (4, 8), NO], None, (None, 2 * 96, True)),
     ("aten::nan_to_num", [(4, 8), NO, NO, NO, (4, 8)], None, (None, 2 * 64, True)),
@@ -166,6 +198,13 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("aten::sum", [(4, 8), NO, NO, NO], {1: "[-1]", 2: "True", 3: "6"}, (32, 2 * 32 + 4 * 4, True)),
     ("aten::sum", [(4, 8), NO], {1: ""}, (32, 2 * 33, True)),
     ("aten::sum", [(4, 8), NO], None, (32, 2 * 32, False)),
+    ("aten::nansum", [(4, 8), NO, NO, NO], {1: "[0]", 2: "False", 3: "6"}, (32, 2 * 32 + 4 * 8, True)),
+    ("aten::prod", [(4, 8), NO], {1: "0"}, (32, 2 * (32 + 8), True)),
+    ("aten::amax", [(4, 8), NO], {1: "[1]"}, (None, 2 * (32 + 4), True)),
+    ("aten::any", [(4, 8), NO], {1: "1"}, (None, 2 * 32 + 4, True)),
+    # The order of the norm comes before the dimensions.
+    ("aten::linalg_vector_norm", [(4, 8), NO, NO], {1: "1", 2: "[0]"}, (None, 2 * (32 + 8), True)),
+    ("aten::sort", [(4, 8)], None, (None, 2 * 64 + 8 * 32, False)),
     ("aten::mean", [(4, 8), NO], {1: "[]"}, (32, 2 * 33, True)),
     ("aten::argmax", [(4, 8), NO], {1: "-1"}, (None, 2 * 32 + 8 * 4, True)),
     ("aten::max", [(4, 8), NO], {1: "1", 2: "False"}, (None, 2 * 32 + 4 * (2 + 8), True)),
@@ -175,26 +214,46 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
      {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "False"}, (None, 2 * 216 + 24 * (2 + 8), True)),
     ("aten::max_pool2d_with_indices", [(2, 3, 6, 6)],
      {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "True"}, (None, 2 * 216 + 54 * (2 + 8), True)),
+    ("aten::max_pool2d_with_indices_backward", [(2, 3, 2, 2), (2, 3, 6, 6), NO, NO, NO, NO, NO, (2, 3, 2, 2)],
+     None, (None, 2 * (24 + 24 + 216), True)),
     # To 2 x 1 of any size; back, only the shape of the input matters.
     ("aten::_adaptive_avg_pool2d", [(2, 3, 6, 6), NO], {1: "[2, 1]"}, (None, 2 * (216 + 12), True)),
     ("aten::_adaptive_avg_pool2d", [(3, 6, 6), NO], {1: "[2, 1]"}, (None, 2 * (108 + 6), True)),
     ("aten::_adaptive_avg_pool2d_backward", [(2, 3, 2, 1), (2, 3, 6, 6)], None, (None, 2 * (12 + 216), True)),
     ("aten::mse_loss", [(4, 8), (4, 8)], {2: "1"}, (96, 2 * (64 + 1), True)),
+    ("aten::mse_loss_backward", [(), (4, 8), (4, 8)], {3: "1"}, (96, 2 * (1 + 3 * 32), True)),
+    # By places: an element, or a row of 8, for each of them.
+    ("aten::scatter_", [(10,), NO, (6,), (6,)], None, (None, 2 * 18, True)),
+    ("aten::scatter_", [(10,), NO, (6,), NO], None, (None, 2 * 12, True)),
+    ("aten::index_add_", [(10, 8), NO, (3,), (3, 8)], None, (24, 2 * (3 + 3 * 24), True)),
+    ("aten::index_copy_", [(10, 8), NO, (3,), (3, 8)], None, (None, 2 * (3 + 2 * 24), True)),
     # Copies.
     ("aten::copy_", [(4, 8), (4, 8), NO], None, (0, 2 * 64, True)),
     ("aten::fill_", [(4, 8), NO], None, (0, 64, True)),
+    ("aten::flip", [(4, 8)], None, (0, 2 * 64, True)),
+    ("aten::_local_scalar_dense", [()], None, (0, 2, True)),
     ("aten::constant_pad_nd", [(4, 8)], {1: "[1, 2, 0, 3]"}, (0, 2 * (32 + 11 * 7), True)),
     ("aten::cat", [[(4, 8), (2, 8)], NO], None, (0, 2 * 2 * 48, True)),
     # Lists of tensors: 8 + 4 elements.
     ("aten::_foreach_add_", [[(2, 4), (4,)], [(2, 4), (4,)], NO], None, (12, 2 * 36, True)),
     ("aten::_foreach_mul_", [[(2, 4), (4,)], NO], None, (12, 2 * 24, True)),
     ("aten::_foreach_copy_", [[(2, 4), (4,)], [(2, 4), (4,)]], None, (None, 2 * 24, True)),
+    ("aten::_foreach_neg_", [[(2, 4), (4,)]], None, (12, 2 * 24, True)),
+    ("aten::_foreach_exp", [[(2, 4), (4,)]], None, (None, 2 * 24, True)),
+    ("aten::_foreach_addcmul_", [[(2, 4), (4,)]] * 3, None, (36, 2 * 48, True)),
+    ("aten::_foreach_maximum_", [[(2, 4), (4,)], [(2, 4), (4,)]], None, (None, 2 * 36, True)),
+    ("aten::_foreach_zero_", [[(2, 4), (4,)]], None, (None, 2 * 12, True)),
+    ("aten::_foreach_max", [[(2, 4), (4,)]], None, (None, 2 * 14, True)),
     ("aten::_foreach_norm", [[(2, 4), (4,)]], None, (None, 2 * 14, True)),
     ("aten::_fused_adamw_", [[(12,)], [(12,)], [(12,)], [(12,)], [], [()]], None, (None, 2 * 7 * 12, True)),
     ("aten::_fused_sgd_", [[(12,)], [(12,)], [(12,)]], None, (None, 2 * 5 * 12, True)),
+    ("aten::_fused_adagrad_", [[(12,)], [(12,)], [(12,)], [()]], None, (None, 2 * 5 * 12, True)),
     # Quantisation.
     ("fbgemm::FloatToHFP8Quantized", [(100,), NO], None, (None, 200 + 100, True)),
     ("fbgemm::HFP8QuantizedToFloat", [(100,), (7,)], None, (None, 200 + 4 * 100, True)),
+    ("aten::quantize_per_tensor", [(4, 8)], {3: "13"}, (None, 2 * 32 + 32, True)),
+    ("aten::quantize_per_tensor", [(4, 8)], {3: "14"}, (None, 2 * 32 + 4 * 32, True)),
+    ("aten::fake_quantize_per_tensor_affine_cachemask", [(4, 8)], None, (None, 2 * 64 + 32, True)),
     ("triton_poi_fused_add_0", [(4, 8), (4, 8), (8,), NO], None, (None, 2 * 72, False)),
     ("triton_red_fused_mean_1", [(4, 8), (4,)], None, (None, 2 * 36, False)),
     # factors with sides joined ([2, 3, 8] for [6, 8]) and transposed ([5, 8]), behind a bias, before a result
@@ -228,11 +287,90 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
 ]  # fmt: skip
 
 
+DENSE = [
+    # name, where it says whether it is causal, and where a tensor may forbid pairs
+    ("aten::_scaled_dot_product_flash_attention_for_cpu", 4, 5),
+    ("aten::_scaled_dot_product_flash_attention_for_cpu_backward", 7, 8),
+    ("aten::_scaled_dot_product_efficient_attention", 6, 3),
+    ("aten::_scaled_dot_product_efficient_attention_backward", 11, 4),
+    ("aten::_scaled_dot_product_cudnn_attention", 6, 3),
+    ("aten::_scaled_dot_product_cudnn_attention_backward", 14, 8),
+    ("aten::_scaled_dot_product_fused_attention_overrideable", 5, 3),
+    ("aten::_scaled_dot_product_fused_attention_overrideable_backward", 13, 4),
+    ("aten::_cudnn_attention_forward", 10, 3),
+    ("aten::_cudnn_attention_backward", 14, 8),
+]
+
+
+@pytest.mark.parametrize(("name", "causal", "mask"), DENSE)
+def test_attention_by_hand(name: str, causal: int, mask: int) -> None:
+    """Of 2 x 3 heads, 35 pairs or the causal 15; back, three products of width 8 and two of width 4."""
+    backward = name.endswith("backward")
+    shapes = [(2, 3, 5, 4), Q, K, V] if backward else [Q, K, V]
+    moved = 2 * (2 * (240 + 336 + 168 + 120) if backward else 240 + 336 + 168 + 120)
+    widths = 3 * 8 + 2 * 4 if backward else 8 + 4
+    for said, pairs in (("False", 35), ("True", 15)):
+        assert figures(cost(name, shapes, values={causal: said})) == (2 * 6 * pairs * widths, moved, True)
+    masked = [*shapes, *[None] * (mask - len(shapes)), (5, 7)]
+    assert figures(cost(name, masked, values={causal: "False"})) == (2 * 6 * 35 * widths, moved, False)
+
+
+BY_TOKEN = [
+    # name, values of a causal call, and where a window is
+    ("aten::_flash_attention_backward", {11: "True"}, 15),
+    ("aten::_efficient_attention_backward", {14: "2"}, None),
+    *((f"{library}::_flash_attn_forward", {5: "True"}, 6) for library in ("flash_attn", "aiter")),
+    *((f"{library}::_flash_attn_backward", {11: "True"}, 12) for library in ("flash_attn", "aiter")),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "window"), BY_TOKEN)
+def test_attention_of_tokens_by_hand(name: str, values: dict[int, str], window: int | None) -> None:
+    """[B, S, H, D], causal from the last query: 3 + 4 + 5 + 6 + 7 pairs; a window leaves fewer."""
+    backward = name.endswith("backward")
+    shapes = [*[(2, 5, 3, 4)] * backward, (2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4)]
+    moved = 2 * (1 + backward) * (240 + 336 + 168 + 120)
+    flops = 2 * 6 * 25 * (3 * 8 + 2 * 4 if backward else 8 + 4)
+    assert figures(cost(name, shapes, values=values)) == (flops, moved, True)
+    if window is not None:
+        for at, sizes in ((window, "3"), (window + 1, "0")):
+            assert figures(cost(name, shapes, values={**values, at: sizes})) == (flops, moved, False)
+        no_window = {window: "-1", window + 1: "-1"}
+        assert figures(cost(name, shapes, values={**values, **no_window})) == (flops, moved, True)
+
+
+PACKED = [
+    # name, and where the offsets, the longest sequences, and whether it is causal are
+    (f"{library}::_flash_attn_varlen_{name}", *places)
+    for library in ("flash_attn", "aiter")
+    for name, *places in (("forward", 3, 5, 9), ("backward", 9, 11, 15))
+]
+
+
+@pytest.mark.parametrize(("name", "offsets", "longest", "causal"), PACKED)
+def test_packed_attention_by_hand(name: str, offsets: int, longest: int, causal: int) -> None:
+    """12 queries of at most 6 of 14 keys each; which of these is data."""
+    backward = name.endswith("backward")
+    shapes = [*[(12, 4, 8)] * backward, (12, 4, 8), (14, 4, 8), (14, 4, 8)]
+    shapes += [None] * (offsets - len(shapes)) + [(4,), (4,)]
+    found = figures(cost(name, shapes, values={longest: "5", longest + 1: "6", causal: "False"}))
+    widths = 3 * 8 + 2 * 8 if backward else 8 + 8
+    assert found == (2 * 4 * 72 * widths, 2 * (1 + backward) * (384 + 448 + 448 + 384), False)
+
+
 @pytest.mark.parametrize(("name", "shapes", "values", "expected"), CASES)
 def test_by_hand(
     name: str, shapes: Any, values: Any, expected: tuple[float | None, float | None, bool]
 ) -> None:
     assert figures(cost(name, shapes, values=values)) == expected
+
+
+def test_each_formula_is_computed_by_hand() -> None:
+    """At least for one of the operators that it is for."""
+    names = {case[0] for case in (*CASES, *DENSE, *BY_TOKEN, *PACKED, *MIXED, *LIBRARIES)}
+    asked = [formula_of(name) for name in names]
+    formulas = [formula for family in BUILT_IN.values() for formula in family.items()]
+    assert [name for name, formula in formulas if formula not in asked] == []
 
 
 MIXED: list[tuple[str, Any, Any, Any, float]] = [
