@@ -276,14 +276,20 @@ def test_the_bar_takes_a_slow_step_from_what_it_does_longer(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host_us", "said"), [(400, "Host-bound: the GPU is idle for "), (120, "The GPU is idle for ")]
+    ("host_us", "loads_ms", "said"),
+    [
+        (400, 0, "Host-bound: the GPU is idle for "),
+        (120, 0, "The GPU is idle for "),
+        (5, 12, "The GPU is idle for "),  # for data
+    ],
 )
 def test_a_device_that_mostly_waits_for_the_host_is_host_bound(
-    tmp_path: Path, host_us: int, said: str
+    tmp_path: Path, host_us: int, loads_ms: int, said: str
 ) -> None:
     program = Program()
     for number in range(1, 7):
         with program.step(number):
+            program.load(loads_ms * MS)
             for _ in range(40):
                 program.operator("aten::mm", host_us * US)
                 program.launch(100 * US)

@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import event
 from tests.verdicts.plain_reader import nanoseconds
 from tests.verdicts.planted.host_program import MS, US, Program
 
@@ -110,17 +111,19 @@ def test_three_steps_show_whether_a_pause_comes_back(tmp_path: Path, often: int,
 
 
 def test_what_precedes_the_first_call_is_a_pause_only_in_an_annotation(tmp_path: Path):
-    """Without one, the recording begins with the call."""
+    """Without one, the recording begins with the call. What else is open, or on other threads, is none."""
     program = steps(silent(1500 * US))
+    bare = [each for each in program.events if not each["name"].startswith("ProfilerStep")]
+    others = [
+        event("python_function", "train.py(3): main", 0, program.now),
+        event("user_annotation", "logging", 0, program.now, tid=2),
+    ]
     lengths = []
-    for folder, events in (
-        ("marked", program.events),
-        ("bare", [each for each in program.events if not each["name"].startswith("ProfilerStep")]),
-    ):
+    for folder, events in (("marked", program.events), ("bare", bare), ("others", bare + others)):
         program.events = events
         (tmp_path / folder).mkdir()
         lengths.append(len(pauses_of(program.open(tmp_path / folder).rank(0)).when))
-    assert lengths == [10, 9]
+    assert lengths == [10, 9, 9]
 
 
 def test_a_pause_from_one_step_into_the_next_comes_once(tmp_path: Path):
