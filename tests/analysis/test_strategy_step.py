@@ -80,10 +80,12 @@ def test_two_backward_passes_are_one_model() -> None:
     ]
     twice = read_step(buckets, 4, {"DDP"}, forwards=[0, 30])
     assert (twice.parameters, twice.passes) == (80, 2)
+    assert twice.words == "all-reduces gradients in 2 buckets during backward, 2 times per step"
     assert twice.expected_bytes == sent_bytes(buckets, 4)
     # With both calls before the only backward, all buckets are of one pass.
     once = read_step(buckets, 4, {"DDP"}, forwards=[0, 5])
     assert (once.parameters, once.passes) == (160, 1)
+    assert once.words == "all-reduces gradients in 4 buckets during backward"
 
 
 @pytest.mark.parametrize("reduced", [1, 2], ids=["no_sync", "both"])

@@ -89,6 +89,13 @@ def test_calls_without_length_lie_within():
     assert [graph.get_parent(index) for index in range(4)] == [1, -9, 1, 1]
 
 
+def test_a_thread_without_calls_has_a_root_alone():
+    empty = frame([], [])
+    graph = CallStackGraph(empty, CallStackIdentity(0, 1, 9), LINKS, empty, TraceSymbolTable())
+    assert graph.get_nodes() == {-9: CallStackNode(-1, -1, -1)}
+    assert (graph.get_children(-9), len(graph.get_depth())) == ([], 0)
+
+
 def test_calls_that_partly_overlap_do_not_close_each_other():
     # 0: 0..10, 1: 5..15 (an annotation across a frame), 2: 11..14 inside 1 only.
     graph = CallStackGraph(

@@ -73,7 +73,7 @@ class CallStackGraph:
         rows = pd.concat([host[columns], kernels.reindex(columns=columns)]) if len(kernels) else host[columns]
         forest = CallForest(rows, None, cpu_gpu_correlation)
         built = forest.nodes([self.root_index])
-        built.setdefault(self.root_index, CallStackNode(NULL_NODE_INDEX, -1, -1))
+        built.setdefault(self.root_index, CallStackNode())
         self._nodes: Callable[[], dict[int, CallStackNode]]
         shared = {} if nodes is None else nodes
         shared.update(built)
