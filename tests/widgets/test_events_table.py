@@ -368,6 +368,9 @@ def test_the_values_of_a_column_are_counted_whatever_the_filters(table: EventsTa
     names = table._distribution({"column": "name"})
     assert names["distinct"] == frame["name"].nunique() and len(names["values"]) == 12
     assert names["values"][0][1] == frame["name"].value_counts().iloc[0]
+    collectives = table._distribution({"column": "collective_name"})
+    assert (names["missing"], collectives["missing"]) == (0, int(frame["collective_name"].isna().sum()))
+    assert 0 < sum(count for _, count in collectives["values"]) == len(frame) - collectives["missing"]
     assert table._distribution({"column": "python_id"}) == {"edges": [], "counts": [], "missing": len(frame)}
 
 
