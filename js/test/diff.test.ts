@@ -2,11 +2,13 @@
 
 import { afterEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
+import { MARK } from "../src/showing";
 import { BUILT, MOVED } from "../src/timeline/linking";
 import type { Linked } from "../src/timeline/lock";
 import { drawn, knowDialogs, outside, show, wire } from "./support";
 
 knowDialogs();
+Element.prototype.scrollIntoView ??= () => {};
 afterEach(() => {
   const found = [...document.querySelectorAll<SVGSVGElement>("svg.hta-bars")].flatMap(outside);
   document.body.replaceChildren();
@@ -288,6 +290,22 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
   lock?.click();
   await drawn();
   expect([model.get("locked"), lock?.ariaPressed, align.disabled]).toEqual([false, "false", true]);
+});
+
+it("frames a place of a change in its run, and none in the other", async () => {
+  const { el } = await show(viewer, children());
+  await drawn();
+  const lines = viewer.runs.map(() => ({ ...linked([0, 100]), mark: vi.fn(), look: vi.fn() }));
+  for (const [i, slot] of [...el.querySelectorAll(".hta-run-timeline .hta-slot")].entries())
+    slot.dispatchEvent(new CustomEvent(BUILT, { detail: lines[i], bubbles: true }));
+  const place = { rank: 0, span: [20, 30], label: "longer", cause: null, ranks: [0] };
+  for (const at of [0, 1, -1]) {
+    const detail = at < 0 ? null : { ...place, run: viewer.runs[at]?.name };
+    el.dispatchEvent(new CustomEvent(MARK, { detail }));
+    for (const [i, line] of lines.entries())
+      expect(line.mark.mock.lastCall).toEqual(i === at ? [detail, [0]] : [null, []]);
+  }
+  for (const { look, view } of lines) expect(look.mock.lastCall).toEqual([view]); // as it was before
 });
 
 it("shows each panel once where there are no timelines", async () => {
