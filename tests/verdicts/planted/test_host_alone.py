@@ -999,6 +999,21 @@ def test_many_short_operators_are_what_is_outside_of_them(tmp_path: Path) -> Non
     assert "between short operators" in row["text"] and "torch.compile" in row["suggestion"]
 
 
+@pytest.mark.parametrize(("pause_ms", "python"), [(3, True), (6, False)])
+def test_a_pause_is_more_than_python_between_operators_where_these_are_few(
+    tmp_path: Path, pause_ms: int, python: bool
+) -> None:
+    """From one of 500 operators to the next it would be 8 µs, or 14: so much Python does not take."""
+
+    def pieces(program: Program, number: int) -> None:
+        for at in range(500):
+            program.operator("aten::add", 2 * US)
+            program.silence(2 * US + pause_ms * MS * (at == 100))
+
+    row = told(tmp_path, steps(pieces, work_ns=20 * US))["host_outside"]
+    assert ("between short operators" in row["text"]) is python
+
+
 def test_an_optimizer_is_one_loss_with_what_it_does_between_operators(tmp_path: Path) -> None:
     def update(program: Program, number: int) -> None:
         with program.inside("user_annotation", "Optimizer.step#Adam.step"):
