@@ -261,6 +261,22 @@ it("takes the height that is asked for", async () => {
   expect(height()).toBe("500px");
 });
 
+it.each([
+  [480, "504px"],
+  [333, "333px"], // as the code asks for
+])("remembers how high it was left where nobody asked for a height (%i)", async (height, again) => {
+  const heightOf = (el: HTMLElement) => el.querySelector<HTMLElement>(".hta-timeline")?.style.height;
+  const { el, ready } = await shown({ height });
+  await ready();
+  const lower = new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true, cancelable: true });
+  el.querySelector('[aria-label="Height of the timeline"]')?.dispatchEvent(lower);
+  expect(heightOf(el)).toBe(`${height + 24}px`);
+  const next = await shown({ height });
+  await next.ready();
+  expect(heightOf(next.el)).toBe(again);
+  localStorage.clear();
+});
+
 it("draws what is arranged anew in place of the old, and nothing once it is gone", async () => {
   const { el, model, over, ready } = await shown();
   await ready();
