@@ -38,6 +38,7 @@ def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
     item, two = RankSelector(ddp), RankSelector(ddp)
     assert item._runtime is two._runtime is runtime()
     assert len(item._esm) < 300
+    assert runtime().get_state()["_esm"] == BUNDLE.read_text(encoding="utf-8")  # the browser has it
     runtime().close()
     assert RankSelector(ddp)._runtime.comm is not None
 
