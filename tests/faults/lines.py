@@ -142,15 +142,18 @@ class Lines:
 
 
 def _affordable(tests: list[tuple[float, str]], budget: float) -> Iterator[str]:
-    """The first of these tests; of several cases of one test one, before the others."""
+    """The quickest of these tests: of each file of tests one before a second, of each test one case."""
     cases: Counter[str] = Counter()
+    of_file: Counter[tuple[str, int]] = Counter()
     rounds = []
     for seconds, test in tests:
-        function = test.partition("[")[0]
-        rounds.append((cases[function], seconds, test))
+        function, file = test.partition("[")[0], test.partition("::")[0]
+        case = cases[function]
+        rounds.append((case, of_file[file, case], seconds, test))
         cases[function] += 1
+        of_file[file, case] += 1
     so_far = 0.0
-    for at, (_, seconds, test) in enumerate(sorted(rounds)):
+    for at, (_, _, seconds, test) in enumerate(sorted(rounds)):
         so_far += seconds
         if at and so_far > budget:
             break

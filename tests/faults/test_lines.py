@@ -58,13 +58,13 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
             data.add_lines({package.name: [1]})
         data.write()
         lines.keep(name, tmp_path, tests, [])
-    quickest = ["test_all.py::0", "test_all.py::1"]
-    assert lines.tests(package.name, [1]) == quickest
+    quickest = "test_all.py::0"
+    assert lines.tests(package.name, [1]) == [quickest, "test_it.py::test_it[1]"]  # one of each file first
     own = ["test_it.py::test_it[1]", "test_it.py::test_other"]  # not as many seconds of one alone
-    assert lines.tests(package.name, [1], ["test_it.py"]) == [*own, *quickest]
+    assert lines.tests(package.name, [1], ["test_it.py"]) == [*own, quickest]
     (tmp_path / "test_it.py").write_text("def test_new(): ...\ndef test_it(case): ...\n")
     today = Lines(tmp_path / "lines", tmp_path).tests(package.name, [1], ["test_it.py"])
-    assert today == ["test_it.py::test_it", *quickest, "test_it.py::test_new"]
+    assert today == ["test_it.py::test_it", quickest, "test_it.py::test_new"]
 
 
 LIMITED = """
