@@ -43,6 +43,8 @@ def origins(lines: list[Line], old: Table, old_units: int, new: Table, units: in
     origin = np.arange(len(lines))
     gone, here = _in_order(lines, had & ~has, old), _in_order(lines, has & ~had, new)
     for rule in _RULES:
+        if not (gone and here):
+            break
         waiting = defaultdict[tuple[str, ...], deque[int]](deque)
         for place, key in zip(gone, _keys(rule, lines, gone, old, old_units), strict=True):
             waiting[key].append(place)
