@@ -89,7 +89,7 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
                 return _file(trace, compute, part, options, splits(options), limit)
 
             def ask_rank(part: Scope) -> pd.DataFrame:
-                return _kept([place(part)], lambda: ask(part), always=True)
+                return _kept([place(part)], lambda: ask(part), lambda: True)
 
             def ask_all() -> pd.DataFrame:
                 ranks = trace.ranks_of(scope)
@@ -99,7 +99,7 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
                 return stacked_ranks(trace, scope, ask_rank, ask) if known is None else known
 
             files = [place(scope)] if splits(options) else [place(scope), place(scope, trace.memory.limit)]
-            return _kept(files, ask_all, always=trace.exceeds_memory, is_short=lambda: trace.exceeds_memory)
+            return _kept(files, ask_all, lambda: trace.exceeds_memory)
 
         answer.__dict__["splits"] = splits
         return cast(Question, answer)
@@ -108,23 +108,20 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
 
 
 def _kept(
-    files: list[Path | None],
-    ask: Callable[[], pd.DataFrame],
-    *,
-    always: bool,
-    is_short: Callable[[], bool] = bool,
+    files: list[Path | None], ask: Callable[[], pd.DataFrame], is_short: Callable[[], bool]
 ) -> pd.DataFrame:
-    """The answer that is kept in a file, or that of `ask`, which is kept if it took long or `always`.
+    """The answer that is kept in one of the files, or that of `ask`.
 
-    It is kept in the first of the files; in the last, where memory `is_short` in the end.
+    Where memory `is_short` in the end, that is kept in the last file; else in the first one, if it took long.
     """
     for file in files:
         if file is not None and (known := read_frame(file)) is not None:
             return known
     begun = time.perf_counter()
     known = ask()
-    file = files[-1 if is_short() else 0]
-    if file is not None and (always or time.perf_counter() - begun >= _LEAST_SECONDS):
+    short = is_short()
+    file = files[-1 if short else 0]
+    if file is not None and (short or time.perf_counter() - begun >= _LEAST_SECONDS):
         _write(file, known)
     return known
 
