@@ -107,6 +107,19 @@ def test_messages_without_a_size_are_missing(tmp_path):
         alpha_beta(trace)
 
 
+def test_the_kind_that_takes_longest_comes_first(tmp_path):
+    files = [RankFile(0), RankFile(1)]
+    times = {"all_gather": MS, "allreduce": 3 * MS, "broadcast": 2 * MS}
+    for seq, (kind, transfer) in enumerate(times.items()):
+        args = {"Collective name": kind, "dtype": "Float", "Process Group Name": "0", "Seq": seq}
+        args |= {"In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2}
+        for file in files:
+            file.kernel(20 * seq * MS, 20 * seq * MS + transfer, **args)
+    frame = alpha_beta(job(tmp_path, *files))
+    assert frame["collective"].tolist() == ["allreduce", "broadcast", "allgather"]
+    assert frame.index.tolist() == [0, 1, 2]
+
+
 def test_a_choice_of_time_is_a_choice_of_messages(tmp_path):
     trace = exchanging(tmp_path, [(size, planted(size)) for size in SIZES])
     start = int(trace.rank(0).start.min())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hta_widgets.analysis.operators.categories import CATEGORIES, category_of
@@ -14,6 +15,7 @@ from hta_widgets.analysis.operators.formulas import BUILT_IN, formula_of
 from hta_widgets.analysis.operators.inputs import (
     Inputs,
     UnknownInputError,
+    itemsize,
     parse_shapes,
     parse_types,
     text_of,
@@ -494,6 +496,25 @@ def test_shapes_and_types_have_one_form() -> None:
     for broken in ("", "[", '"', '{"a": 1}', "[[1.5]]", "[[-1]]", '[["x"]]', "[" * 5000, "7"):
         assert all(shape is None for shape in parse_shapes(broken, ("float32",)))
     assert parse_shapes("[[]]", ("TensorList",)) == ([],)
+
+
+# c10::ScalarType as its header counts it, of those that tensors of a model have.
+SCALAR_TYPES = [
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "ComplexHalf", "complex64",
+    "complex128", "bool", "QInt8", "QUInt8", "QInt32", "bfloat16", "QUInt4x2", "QUInt2x4", "Bits1x8",
+    "Bits2x4", "Bits4x2", "Bits8", "Bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz",
+    "float8_e4m3fnuz",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(SCALAR_TYPES)))
+def test_numbers_and_sizes_of_element_types(number: int) -> None:
+    name = SCALAR_TYPES[number]
+    known = name[0].islower()
+    assert Inputs("aten::to", (), (), (str(number),)).dtype(0, "?") == (name if known else "")
+    by_hand = {"bfloat16": 2, **{each: 1 for each in SCALAR_TYPES if each.startswith("float8")}}
+    if known:
+        assert itemsize(name) == (by_hand.get(name) or np.dtype(name).itemsize)
 
 
 def test_kernels_tell_the_type_in_lists() -> None:

@@ -319,3 +319,8 @@ def test_runs_without_device_events_have_a_step_time(run: Run) -> None:
 def test_memory_that_was_not_recorded(run: Run) -> None:
     pair = shared_trace("hta/trace_diff/control"), shared_trace("hta/trace_diff/test")
     failed(run("diff", *pair, "--fail-on", "peak_memory>+3%"), 4, "profile_memory=True")
+
+
+def test_memory_that_one_of_the_runs_did_not_record(run: Run) -> None:
+    pair = examples.path("gpt2_ddp"), shared_trace("hta/trace_diff/test")
+    failed(run("diff", *pair, "--fail-on", "peak_memory>+3%"), 4, "test has none")

@@ -50,6 +50,17 @@ def test_the_catalogue():
     assert {spec.default_value for spec in numbers} == {-1, 0}
 
 
+def test_what_a_configuration_is_when_nothing_is_asked_for():
+    """Values of HTA's own object; most of them no code reads, there or here."""
+    assert {name: value for name, value in vars(ParserConfig()).items() if name != "args"} == {
+        "parser_backend": None, "trace_memory": False, "user_provide_trace_type": None,
+        "skip_event_types": {"python_function"},
+        "min_required_cols": ["ts", "dur", "name", "cat", "pid", "tid"], "drop_gpu_user_annotation": True,
+        "version": YamlVersion(1, 0, 0), "parse_all_args": False, "selected_arg_keys": None,
+        "batch_size": 1000, "convert_ts_to_integer": True, "max_event_duration_us": 604_800_000_000,
+    }  # fmt: skip
+
+
 def test_adding_arguments_leaves_the_groups_alone():
     config = ParserConfig(ParserConfig.ARGS_MINIMUM)
     config.add_args([*ParserConfig.ARGS_MINIMUM, AVAILABLE_ARGS["cuda::device"]])

@@ -116,6 +116,14 @@ def test_health_tells_what_to_register(tmp_path):
     assert "no communication in a rank of a job of 4" in health.loc["no_communication", "detail"]
 
 
+def test_health_tells_of_five_and_suspects_of_all(tmp_path):
+    rings = [ring(f"token_send_{nth}", stream=30 + nth) for nth in range(7)]
+    path = write(tmp_path / "trace.json", [*COMPUTE, *rings], distributedInfo={"rank": 0, "world_size": 4})
+    trace = Trace.open(path, cache=False)
+    assert trace.health["check"].tolist().count("maybe_communication") == 5
+    assert len(suspects(trace.rank(0), 4)) == 7
+
+
 def test_two_files_are_a_job(tmp_path):
     for rank in (0, 1):
         write(tmp_path / "job" / f"rank{rank}.json", COMPUTE, distributedInfo={"rank": rank})

@@ -101,6 +101,7 @@ def test_bands_window_and_path_follow(timeline: TimelineScrubber, control: Trace
     inside = next(band for band in found["iterations"] if band["iteration"] == first["iteration"])
     assert end - start < first["end_ns"] - first["start_ns"]
     assert abs(start - inside["start"]) < 0.1 * (end - start)
+    assert abs(end - inside["end"]) < 0.1 * (end - start)
     assert timeline.window == (first["start_ns"], first["end_ns"])  # what is selected stays recorded time
     layout, _ = timeline.ask("path", {"ranks": [], "iterations": [], "window": None})
     assert layout["n"] == len(analysis.replayed_path(control, CHANGES))

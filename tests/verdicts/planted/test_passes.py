@@ -53,6 +53,7 @@ def test_two_passes_of_each_step(tmp_path: Path) -> None:
     [
         lambda: denoising((1,)),  # guidance in one batch
         lambda: denoising((2, 1)),  # not in each step
+        lambda: denoising((2, 2, 2, 2, 2, 0, 2, 2, 2, 2, 2, 2)),  # in one step it does not run
         lambda: denoising((2,), (20, 5)),  # other work
         lambda: denoising(by="train.py(7): step"),  # no scheduler says what a step is
     ],
