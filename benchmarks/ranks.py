@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,11 +36,13 @@ def measure(setup: Setup) -> list[Figure]:
     sizes = SMALL if setup.small else RANKS
     jobs = [_job(setup.folder, ranks) for ranks in sizes]
     call(answered, jobs[0], **setup.kernels)  # compiles
-    few, many = ([call(answered, job, **setup.kernels).result for _ in range(setup.rounds)] for job in jobs)
+    # in turn: the pace of a machine changes, and would be taken for growth
+    rounds = [[call(answered, job, **setup.kernels).result for job in jobs] for _ in range(setup.rounds)]
+    few, many = zip(*rounds, strict=True)
     return [*_grown(sizes, few, many), *_in_part(setup, sizes[1])]
 
 
-def _grown(sizes: tuple[int, int], few: list[Answers], many: list[Answers]) -> list[Figure]:
+def _grown(sizes: tuple[int, int], few: Sequence[Answers], many: Sequence[Answers]) -> list[Figure]:
     figures = []
     for name in sorted(many[0], key=lambda name: -many[0][name]):
         samples = [times[name] for times in many]
