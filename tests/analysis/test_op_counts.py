@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.calls.op_counts import counts_by_name, exclusive, op_counts, sentence
+from hta_widgets import examples
+from hta_widgets.analysis.calls.op_counts import (
+    counts_by_name,
+    exclusive,
+    is_counted,
+    op_counts,
+    sentence,
+)
 from hta_widgets.trace import Scope, Trace
 from tests.support import shared_trace, tried
 from tests.trace.helpers import kernel, slice_, write
@@ -37,9 +44,10 @@ def test_counts_by_hand(tmp_path):
     }  # fmt: skip
     assert frame.loc["inner", ["total_duration_ns", "exclusive_duration_ns"]].tolist() == [15_500, 13_500]
     assert frame.loc["outer", ["total_duration_ns", "exclusive_duration_ns"]].tolist() == [50_000, 34_500]
-    # Annotations nest apart from calls.
+    # of the step what is outside `forward`, and of that what is outside `outer`: the thread's 100 us once
     assert frame.loc["ProfilerStep#1", "exclusive_duration_ns"] == 40_000
-    assert frame.loc["forward", "exclusive_duration_ns"] == 60_000
+    assert frame.loc["forward", "exclusive_duration_ns"] == 10_000
+    assert op_counts(job(tmp_path, CALLS), device="cpu")["exclusive_duration_ns"].sum() == 100_000
     assert frame.loc["k", "exclusive_duration_ns"] == 30_000
 
 
@@ -70,8 +78,8 @@ def test_nothing_selected(tmp_path):
         frame = op_counts(trace, scope)
         assert frame.empty and frame["count"].dtype == np.int64
     assert sentence(frame) == "Nothing ran."
-    assert sentence(op_counts(trace)).startswith(
-        "7 operations ran 8 times. The most time went to forward itself: "
+    assert sentence(op_counts(trace)) == (
+        "7 operations ran 8 times. The most time went to ProfilerStep#1 itself: 30.5 % in 1 run."
     )
 
 
@@ -126,3 +134,18 @@ def test_counts_are_those_of_the_event_table():
     frame = op_counts(trace, device="gpu").set_index(["name", "category"])
     assert frame["count"].to_dict() == expected["size"].to_dict()
     assert frame["total_duration_ns"].to_dict() == expected["sum"].to_dict()
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "gpt2_fsdp_full_shard", "continuous_batching"])
+def test_each_moment_of_a_thread_counts_once(name):
+    rank_trace = examples.load(name).rank(0)
+    counted = np.flatnonzero(is_counted(rank_trace, np.arange(rank_trace.n), "cpu"))
+    own = exclusive(rank_trace)
+    for thread in np.unique(rank_trace.thread[counted]):
+        rows = counted[rank_trace.thread[counted] == thread]
+        covered, until = 0, 0
+        for row in rows[np.argsort(rank_trace.start[rows])]:
+            start, end = int(rank_trace.start[row]), int(rank_trace.end[row])
+            covered += max(end - max(start, until), 0)
+            until = max(until, end)
+        assert own[rows].sum() == covered > 0

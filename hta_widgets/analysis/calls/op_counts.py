@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.core.entry import Analysis, Option
-from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, percent
-from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -47,8 +45,9 @@ def op_counts(
 
     Returns:
         One row per name and category, by name, then category: name, category (str), count (int64),
-        total_duration_ns (int64; operators include what they call), exclusive_duration_ns (int64; without the
-        time in direct callees. Annotations nest apart: theirs is the time outside inner annotations).
+        total_duration_ns (int64; operators include what they call, annotations what they hold),
+        exclusive_duration_ns (int64; without the time in calls and annotations within: that of device work is
+        all of it, and on the host each moment of a thread counts once).
 
     Raises:
         ValueError: `device` is none of the three.
@@ -94,27 +93,10 @@ def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: boo
     return {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
 
 
-@memoize_per_rank()
 def exclusive(rank_trace: RankTrace) -> Int64:
-    """ns of each row outside its direct callees; of device rows all of it."""
-    called = np.flatnonzero(rank_trace.parent >= 0)
-    called = called[np.lexsort((rank_trace.start[called], rank_trace.parent[called]))]
-    own = rank_trace.dur.copy()
-    _subtract(called, rank_trace.parent, rank_trace.start, rank_trace.end, own)
-    return own
-
-
-@kernel
-def _subtract(called: Int64, parent: npt.NDArray[np.int32], start: Int64, end: Int64, own: Int64) -> None:
-    """Subtract callees (by caller, then start) from their callers' time, overlapping ones once."""
-    caller, covered = -1, 0
-    for row in called:
-        if parent[row] != caller:
-            caller, covered = parent[row], start[row]
-        first = max(start[row], covered)
-        if end[row] > first:
-            own[caller] -= end[row] - first
-            covered = end[row]
+    """ns of each row outside what it directly contains on its thread; of device rows all of it."""
+    tree = stacks(rank_trace)
+    return np.where((tree.depth >= 0) & ~rank_trace.is_device, tree.self_ns, rank_trace.dur)
 
 
 def sentence(frame: pd.DataFrame) -> str:
