@@ -1,11 +1,14 @@
 """Counts and durations per name: by hand, additive over scopes, consistent with the event table."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
+from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.calls.op_counts import (
     counts_by_name,
     exclusive,
@@ -14,7 +17,7 @@ from hta_widgets.analysis.calls.op_counts import (
     sentence,
 )
 from hta_widgets.trace import Scope, Trace
-from tests.support import shared_trace, tried
+from tests.support import shared_input, shared_trace, tried
 from tests.trace.helpers import kernel, slice_, write
 
 
@@ -79,8 +82,27 @@ def test_nothing_selected(tmp_path):
         assert frame.empty and frame["count"].dtype == np.int64
     assert sentence(frame) == "Nothing ran."
     assert sentence(op_counts(trace)) == (
-        "7 operations ran 8 times. The most time went to ProfilerStep#1 itself: 30.5 % in 1 run."
+        "7 operations ran 8 times. The most host time goes to ProfilerStep#1 itself: 40.0 % of it, in 1 run. "
+        "The most device time goes to k: 96.8 % of it, in 1 run."
     )
+
+
+def test_sums_that_a_profiler_adds_are_no_operations():
+    trace = Trace.open(shared_input("recordings/ascend_trace_view"))
+    assert {"Free", "Computing"} <= set(trace.events()["name"])
+    assert not {"Free", "Computing"} & set(op_counts(trace)["name"])
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"])
+def test_shares_are_those_of_the_other_panels(name):
+    trace = examples.load(name)
+    counts, calls, kernels = (
+        ANALYSES[kind].sentence(ANALYSES[kind].function(trace))
+        for kind in ("op_counts", "call_stacks", "kernel_breakdown")
+    )
+    host, device = re.findall(r"([\d.]+ %) of it", counts)
+    assert f"{host} of the time of all calls" in calls
+    assert f": {device} in " in kernels
 
 
 def test_callees_that_overlap_count_once(tmp_path):

@@ -13,6 +13,7 @@ from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, percent
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -23,10 +24,12 @@ Device = Literal["all", "cpu", "gpu"]
 COLUMNS = {
     "name": "str",
     "category": "str",
+    "on_device": "bool",
     "count": "int64",
     "total_duration_ns": "int64",
     "exclusive_duration_ns": "int64",
 }
+_KEYS = ["name", "category", "on_device"]
 
 
 def op_counts(
@@ -39,12 +42,14 @@ def op_counts(
         scope: events that belong to it (`RankTrace.members`: device work to the iteration that launched it),
             with their full duration; neighbouring scopes add up.
         device: "cpu": operators, annotations, Python functions and runtime calls; "gpu": work of the
-            accelerator; "all": both. The device's own waits and its side of annotations are neither.
+            accelerator; "all": both. The device's own waits, its side of annotations and a profiler's sums of
+            other events are neither.
         launched: leave out device work whose launch was not recorded. In the first step, this is work of the
             step before, which a comparison of steps must not count.
 
     Returns:
-        One row per name and category, by name, then category: name, category (str), count (int64),
+        One row per name and category, by name, then category: name, category (str), on_device (bool; whether
+        it is work of the accelerator), count (int64),
         total_duration_ns (int64; operators include what they call, annotations what they hold),
         exclusive_duration_ns (int64; without the time in calls and annotations within: that of device work is
         all of it, and on the host each moment of a thread counts once).
@@ -59,9 +64,7 @@ def op_counts(
     parts = [_of_rank(trace.rank(rank), scope, device, launched) for rank in trace.ranks_of(scope)]
     if not parts:
         return pd.DataFrame({name: [] for name in COLUMNS}).astype(COLUMNS)
-    summed = (
-        pd.concat(parts, ignore_index=True).groupby(["name", "category"], as_index=False, sort=True).sum()
-    )
+    summed = pd.concat(parts, ignore_index=True).groupby(_KEYS, as_index=False, sort=True).sum()
     return summed.astype(COLUMNS)[list(COLUMNS)]
 
 
@@ -95,31 +98,42 @@ def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: boo
 
 def exclusive(rank_trace: RankTrace) -> Int64:
     """ns of each row outside what it directly contains on its thread; of device rows all of it."""
-    tree = stacks(rank_trace)
-    return np.where((tree.depth >= 0) & ~rank_trace.is_device, tree.self_ns, rank_trace.dur)
+    return np.where(rank_trace.is_device, rank_trace.dur, stacks(rank_trace).self_ns)
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `op_counts` in words: the operation with most exclusive time."""
+    """The answer of `op_counts` in words: the operations with most time of their own, by host and device."""
     if frame.empty:
         return "Nothing ran."
-    top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
-    share = 100.0 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
-    return (
-        f"{counted(frame['name'].nunique(), 'operation')} ran {counted(int(frame['count'].sum()), 'time')}. "
-        f"The most time went to {brief(top['name'])} itself: {percent(share)} in "
-        f"{counted(int(top['count']), 'run')}."
-    )
+    told = [
+        f"{counted(frame['name'].nunique(), 'operation')} ran {counted(int(frame['count'].sum()), 'time')}."
+    ]
+    ordered = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable")
+    for of, on_device, named in (("host", False, brief), ("device", True, short_kernel_name)):
+        rows = ordered[ordered["on_device"] == on_device]
+        whole = int(rows["exclusive_duration_ns"].sum())
+        if whole:
+            top = rows.iloc[0]
+            share = percent(100.0 * int(top["exclusive_duration_ns"]) / whole)
+            runs = counted(int(top["count"]), "run")
+            itself = "" if on_device else " itself"
+            told.append(f"The most {of} time goes to {named(top['name'])}{itself}: {share} of it, in {runs}.")
+    return " ".join(told)
 
 
 def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
     rows = _counted(rank_trace, scope, device, launched)
-    pair = rank_trace.name[rows].astype(np.int64) * len(rank_trace.categories) + rank_trace.category[rows]
-    place, code = pd.factorize(pair, sort=True)
+    rows = rows[
+        rank_trace.is_device[rows] | (stacks(rank_trace).depth[rows] >= 0)
+    ]  # else of other rows a sum
+    kind = 2 * rank_trace.category[rows].astype(np.int64) + rank_trace.is_device[rows]
+    kinds = 2 * len(rank_trace.categories)
+    place, code = pd.factorize(rank_trace.name[rows] * kinds + kind, sort=True)
     size = len(code)
     columns: dict[str, Any] = {
-        "name": pd.array(rank_trace.names, dtype="str").take(code // len(rank_trace.categories)),
-        "category": pd.array(rank_trace.categories, dtype="str").take(code % len(rank_trace.categories)),
+        "name": pd.array(rank_trace.names, dtype="str").take(code // kinds),
+        "category": pd.array(rank_trace.categories, dtype="str").take(code % kinds // 2),
+        "on_device": code % 2 == 1,
         "count": np.bincount(place, minlength=size),
         "total_duration_ns": exact_sums(place, rank_trace.dur[rows], size),
         "exclusive_duration_ns": exact_sums(place, exclusive(rank_trace)[rows], size),
