@@ -122,7 +122,7 @@ def test_regions_of_both_sides(tmp_path):
     assert host.loc["r", "std_ns"] == pytest.approx(200**0.5)
     device = user_annotations(trace)
     assert device[["rank", "name", "count", "sum_ns"]].to_numpy().tolist() == [[0, "r", 2, 600]]
-    assert "r: 600 ns in 2 runs. A run takes 300 ns on average." in annotations.sentence(device)
+    assert "r: 600 ns on the device in 2 runs. A run takes 300 ns on average." in annotations.sentence(device)
     assert user_annotations(trace, Scope(streams=(8,)))["sum_ns"].tolist() == [200]
     with pytest.raises(ValueError, match="side"):
         user_annotations(trace, side="tpu")

@@ -96,9 +96,9 @@ def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu
             for each stream that the region used. "cpu": the region on its host thread.
 
     Returns:
-        One row per rank and name, by rank, then longest first. Columns: rank int64, name (str), count,
-        sum_ns, min_ns, max_ns (int64, ns), mean_ns, std_ns (float64, ns; sample standard deviation, NaN for a
-        single region).
+        One row per rank and name, by rank, then longest first. Columns: rank int64, name (str), on_device
+        (bool; the side), count, sum_ns, min_ns, max_ns (int64, ns), mean_ns, std_ns (float64, ns; sample
+        standard deviation, NaN for a single region).
 
     Raises:
         MissingDataError: no selected rank has annotations on this side.
@@ -108,7 +108,9 @@ def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu
         raise ValueError(f'side must be "gpu" or "cpu", not {side!r}')
     frame = annotation_moments(trace, scope, side)
     order = ["rank", "sum_ns", "name"]
-    return described(frame.sort_values(order, ascending=[True, False, True], ignore_index=True))
+    found = described(frame.sort_values(order, ascending=[True, False, True], ignore_index=True))
+    found.insert(2, "on_device", side == "gpu")
+    return found
 
 
 def annotation_moments(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:
@@ -127,10 +129,11 @@ def sentence(frame: pd.DataFrame) -> str:
     per_name = frame.groupby("name", as_index=False)[["sum_ns", "count"]].sum()
     first = per_name.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     count = int(first["count"])
+    side = "device" if frame["on_device"].iloc[0] else "host"
     each = f" A run takes {duration(first['sum_ns'] / count)} on average." if count > 1 else ""
     return (
-        f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} in "
-        f"{counted(count, 'run')}.{each}"
+        f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} on the "
+        f"{side} in {counted(count, 'run')}.{each}"
     )
 
 
