@@ -105,9 +105,8 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of `op_counts` in words: the operations with most time of their own, by host and device."""
     if frame.empty:
         return "Nothing ran."
-    told = [
-        f"{counted(frame['name'].nunique(), 'operation')} ran {counted(int(frame['count'].sum()), 'time')}."
-    ]
+    names, count = frame["name"].nunique(), int(frame["count"].sum())
+    told = [f"{counted(names, 'operation')} ran {counted(count, 'time')}."]
     ordered = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable")
     for of, on_device, named in (("host", False, brief), ("device", True, short_kernel_name)):
         rows = ordered[ordered["on_device"] == on_device]
@@ -123,12 +122,11 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
     rows = _counted(rank_trace, scope, device, launched)
-    rows = rows[
-        rank_trace.is_device[rows] | (stacks(rank_trace).depth[rows] >= 0)
-    ]  # else of other rows a sum
-    kind = 2 * rank_trace.category[rows].astype(np.int64) + rank_trace.is_device[rows]
+    is_call = stacks(rank_trace).depth[rows] >= 0
+    rows = rows[rank_trace.is_device[rows] | is_call]  # the rest are a profiler's sums
     kinds = 2 * len(rank_trace.categories)
-    place, code = pd.factorize(rank_trace.name[rows] * kinds + kind, sort=True)
+    kind = 2 * rank_trace.category[rows] + rank_trace.is_device[rows]
+    place, code = pd.factorize(rank_trace.name[rows].astype(np.int64) * kinds + kind, sort=True)
     size = len(code)
     columns: dict[str, Any] = {
         "name": pd.array(rank_trace.names, dtype="str").take(code // kinds),
