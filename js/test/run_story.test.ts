@@ -35,3 +35,43 @@ it("waits for the first answer", async () => {
   ).toBe("true");
   expect(el.querySelector(".hta-compared")).toBeNull();
 });
+
+it("marks the pieces of the change that is shown, and shows another one when it is clicked", async () => {
+  const change = (noun: string) => ({
+    part: noun,
+    noun,
+    lost_as: "compute",
+    change_ns: 10,
+    figure: "",
+    label: "",
+    certain: true,
+    what: "",
+    why: [],
+    sure: "",
+    kind: "",
+    places: [{ run: "b", rank: 0, start_ns: 0, end_ns: 5, label: "" }],
+  });
+  const content = {
+    ...CONTENT,
+    runs: [
+      { name: "a", ns: 100, pieces: [{ ns: 100, lost_as: "compute", change: -1 }] },
+      {
+        name: "b",
+        ns: 120,
+        pieces: [
+          { ns: 100, lost_as: "compute", change: -1 },
+          { ns: 15, lost_as: "compute", change: 0 },
+          { ns: 5, lost_as: "idle", change: 1 },
+        ],
+      },
+    ],
+    changes: [change("matmul"), change("waiting")],
+  };
+  const { el, model } = await show({ _view: "run_story", content, shown: 0 });
+  const shown = () => [...el.querySelectorAll("[data-shown]")].map((each) => each.getAttribute("title"));
+  expect(shown()).toEqual(["matmul: 15 ns more here"]);
+  [...el.querySelectorAll<HTMLElement>(".hta-seg")].at(-1)?.click();
+  await drawn();
+  expect(model.get("shown")).toBe(1);
+  expect(shown()).toEqual(["waiting: 5 ns more here"]);
+});

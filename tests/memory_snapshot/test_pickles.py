@@ -84,7 +84,7 @@ def test_a_tuple_is_a_list_also_where_nothing_is_around_it(protocol: int, value:
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_equal_lists_of_the_same_frames_are_one_and_others_stay_apart(protocol: int) -> None:
     a, b, c = ({"name": name} for name in "abc")
-    stacks = [[a, b], [a, b], [b, a], [a, b, c], [a], [{"name": "a"}, b], [a, b], []]
+    stacks = [[a, b], [a, b], [b, a], [a, b, c], [a], [{"name": "a"}, b], [a, b], [a, c], []]
     long = [[a, b] * 700, [a, b] * 500, [a, b] * 700, [a, b]]  # put in by a thousand at once
     named = stacks[1]
     data = {"stacks": stacks, "long": long, "again": [named, named], "mixed": [[a, 1], [a, 1], [[a, b]]]}
