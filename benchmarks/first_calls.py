@@ -17,18 +17,22 @@ SMALLER_GOALS_S = {"overview": 0.31}
 EXPONENT = 1.05
 LEAST_S = 0.1  # what takes less is the allocator's, whatever it grows with
 LIMIT_S = 120.0
-Answers = dict[str, list[float | str]]
 
 
 def measure(setup: Setup) -> list[Figure]:
     """CPU s of each analysis in a fork of a process that has read the recording."""
     sizes = SMALL if setup.small else SIZES
-    few, many = (_answers(setup, size) for size in sizes)
-    figures = []
-    for kind, answers in sorted(many.items(), key=lambda item: -_middle(item[1])):
-        samples = [answer for answer in answers if not isinstance(answer, str)]
-        if not samples:
-            continue  # the recording lacks what it needs
+    paths = [str(setup.recording(size)) for size in sizes]
+    call(answered, paths[0], **setup.kernels)  # compiles
+    # in turn: the pace of a machine changes, and would be taken for growth
+    rounds = [[call(answered, path, **setup.kernels).result for path in paths] for _ in range(setup.rounds)]
+    few, many = (
+        {kind: [answers[kind] for answers in of_size] for kind in of_size[0]}
+        for of_size in zip(*rounds, strict=True)
+    )
+    costs = {kind: samples for kind, answers in many.items() if (samples := _numbers(answers))}
+    figures = []  # but for what the recording lacks
+    for kind, samples in sorted(costs.items(), key=lambda item: -statistics.median(item[1])):
         figures.append(
             Figure(
                 f"`{kind}`, {sizes[1]} MB, CPU s",
@@ -37,21 +41,16 @@ def measure(setup: Setup) -> list[Figure]:
             )
         )
         if not setup.small and kind in SMALLER_GOALS_S:
-            smaller = [answer for answer in few[kind] if not isinstance(answer, str)]
+            smaller = _numbers(few[kind])
             figures.append(Figure(f"... {sizes[0]} MB, CPU s", smaller, goal=SMALLER_GOALS_S[kind]))
         if not setup.small and statistics.median(samples) >= LEAST_S:
-            grown = exponent(sizes, [_middle(few[kind]), _middle(answers)])
-            figures.append(Figure("... exponent", [grown], goal=EXPONENT))
+            pairs = zip(_numbers(few[kind]), samples, strict=True)
+            grown = [exponent(sizes, pair) for pair in pairs]
+            figures.append(Figure("... exponent", grown, goal=EXPONENT))
     return figures
 
 
-def _answers(setup: Setup, size: int) -> Answers:
-    path = setup.recording(size)
-    call(answered, path, 1, **setup.kernels)  # compiles
-    return dict(call(answered, path, setup.rounds, **setup.kernels).result)
-
-
-def answered(path: str, rounds: str) -> Answers:
+def answered(path: str) -> dict[str, float | str]:
     """CPU s of each analysis that answers without arguments; or why it does not."""
     from hta_widgets.analysis.registry import ANALYSES
     from hta_widgets.trace.model import Trace
@@ -68,10 +67,12 @@ def answered(path: str, rounds: str) -> Answers:
         entry, scope = questions[kind]
         return in_a_fork(lambda: entry.function(trace, scope), LIMIT_S)
 
-    # a virtual machine's memory costs many times as much where its host has to find it first: not measured
-    return {kind: [cost(kind) for _ in range(1 + int(rounds))][1:] for kind in questions}
+    found = {}
+    for kind in questions:
+        cost(kind)  # a virtual machine's memory costs many times as much where its host has to find it first
+        found[kind] = cost(kind)
+    return found
 
 
-def _middle(answers: list[float | str]) -> float:
-    numbers = [answer for answer in answers if not isinstance(answer, str)]
-    return statistics.median(numbers) if numbers else 0.0
+def _numbers(answers: list[float | str]) -> list[float]:
+    return [answer for answer in answers if not isinstance(answer, str)]

@@ -67,6 +67,20 @@ def test_tests_about_the_file_go_first(tmp_path: Path) -> None:
     assert today == ["test_it.py::test_it", quickest, "test_it.py::test_new"]
 
 
+def test_what_takes_too_long_leaves_room_for_quicker_ones(tmp_path: Path) -> None:
+    (tmp_path / "package.py").write_text("first\n")
+    (tmp_path / "test_it.py").write_text("tests")
+    lines = Lines(tmp_path / "lines", tmp_path)
+    data = coverage.CoverageData(str(lines.begin("test_it.py")))
+    seconds = {"test_it.py::test_a[1]": 5.0, "test_it.py::test_a[2]": 10.0, "test_it.py::test_b": 38.0}
+    for test in seconds:
+        data.set_context(test)
+        data.add_lines({"package.py": [1]})
+    data.write()
+    lines.keep("test_it.py", tmp_path, seconds, [])
+    assert lines.tests("package.py", [1]) == ["test_it.py::test_a[1]", "test_it.py::test_a[2]"]
+
+
 LIMITED = """
 MOST = 3
 
