@@ -4,6 +4,7 @@ record          what a name can say
 nvidia_gemm     words between underscores: cuBLAS, cuBLASLt, CUTLASS, cuDNN
 templates       C++ templates of the same
 amd             Tensile, Composable Kernel, MIOpen, aiter
+ascend          CANN
 attention       fused attention
 others          Triton, PyTorch's own kernels, and what multiplies nothing
 """
@@ -14,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hta_widgets.analysis.kernels.classes.amd import aiter, composable_kernel, miopen, tensile
+from hta_widgets.analysis.kernels.classes.ascend import ascend
 from hta_widgets.analysis.kernels.classes.attention import attention
 from hta_widgets.analysis.kernels.classes.nvidia_gemm import nvidia_gemm
 from hta_widgets.analysis.kernels.classes.others import other_product, pytorch, simple, triton
@@ -27,7 +29,7 @@ __all__ = ["MATRIX", "KernelClass", "kernel_class"]
 _READ = 4096
 _PARSERS = (
     tensile, miopen, aiter, composable_kernel, attention, nvidia_gemm, cudnn_engine, cutlass_template,
-    simt_template, other_product, triton, pytorch, simple,
+    simt_template, other_product, triton, pytorch, simple, ascend,
 )  # fmt: skip
 _UNKNOWN = KernelClass()
 
