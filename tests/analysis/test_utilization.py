@@ -15,7 +15,7 @@ from hta_widgets.analysis import Peaks, utilization
 from hta_widgets.analysis.operators.utilization import sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import Event, event, kernel, launch, write
-from tests.support import shared_trace
+from tests.support import shared_input, shared_trace
 
 TF32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(T1::Params)"
 US = 1000
@@ -72,6 +72,14 @@ def test_a_step_is_compared_with_the_peaks_of_its_unit_and_of_memory(tmp_path: P
         "The job reaches 0.275 % MFU on A100 40GB. It reaches 0.275 % HFU and 0.162 % MBU. "
         "A step takes 10.0 ms, and 100 % of its device work has a formula."
     )
+
+
+def test_repeats_that_are_guessed_are_not_called_steps(tmp_path: Path) -> None:
+    frame = utilization(opened(tmp_path, product(100, 1), product(500, 2)))
+    assert set(frame["known"]) == {"announced"}
+    assert "A repeat of the same work takes 10.0 ms, " in sentence(frame.assign(known="guessed"))
+    guessed = utilization(Trace.open(shared_input("recordings/resnet50_t4_gpu")))
+    assert set(guessed["known"]) == {"guessed"}
 
 
 def test_the_first_row_is_all_steps_together(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No step with device work lies in the selection."
     if frame["known"].eq("guessed").all():
-        return guessed_steps(frame)
+        return guessed_steps(frame[~(frame["partial"] | frame["start_up"])])
     compared = frame[frame["change_ns"].notna() & ~(frame["partial"] | frame["start_up"] | frame["open"])]
     if compared.empty:
         return f"Fewer than {LEAST_STEPS} complete steps, so none can be compared with a median step."

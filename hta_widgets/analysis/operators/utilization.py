@@ -20,8 +20,9 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
 _COLUMNS: Final = {
-    "rank": "int64", "iteration": "Int64", "steps": "int64", "step_ns": "int64", "work_ns": "int64",
-    "formula_pct": "float64", "model_flops": "Int64", "hardware_flops": "Int64", "moved_bytes": "Int64",
+    "rank": "int64", "iteration": "Int64", "steps": "int64", "known": "str",
+    "step_ns": "int64", "work_ns": "int64", "formula_pct": "float64",
+    "model_flops": "Int64", "hardware_flops": "Int64", "moved_bytes": "Int64",
     "mfu_pct": "float64", "hfu_pct": "float64", "mbu_pct": "float64",
     "mfu_reading": "str", "hfu_reading": "str", "mbu_reading": "str",
     "mfu_reason": "str", "hfu_reason": "str", "mbu_reason": "str",
@@ -68,7 +69,8 @@ def utilization(
 
     Returns:
         One row per rank and complete iteration, and before them one with iteration NA for all of them
-        together. Columns: rank int64, iteration Int64, steps (int64, iterations in the row), step_ns (int64,
+        together. Columns: rank int64, iteration Int64, steps (int64, iterations in the row), known (str, how,
+        as in `step_times`: "guessed" ones repeat the same work and may be less than a step), step_ns (int64,
         ns, their time), work_ns (int64, ns of device work without communication), formula_pct (float64, % of
         work_ns with a formula), model_flops, hardware_flops (Int64, floating-point operations of the rank),
         moved_bytes (Int64, bytes; all three NA where unknown), mfu_pct, hfu_pct, mbu_pct (float64, % of the
@@ -141,6 +143,7 @@ def sentence(frame: pd.DataFrame) -> str:
     where = f"Rank {row['rank']}" if len(whole) > 1 else "The job"
     if not parts:
         return f"Utilization is unknown: {row['mfu_reason'].split('. ')[0].rstrip('.')}."
+    step = "A repeat of the same work" if row["known"] == "guessed" else "A step"
     least = ", the least of all ranks" if len(whole) > 1 and not row["mfu_reason"] else ""
     reached = [f"{where} reaches {parts[0]} on {row['device']}{least}."]
     if rest := parts[1:]:
@@ -148,7 +151,7 @@ def sentence(frame: pd.DataFrame) -> str:
     return " ".join(
         [
             *reached,
-            f"A step takes {duration(row['step_ns'] / row['steps'])}, and {percent(row['formula_pct'])} of "
+            f"{step} takes {duration(row['step_ns'] / row['steps'])}, and {percent(row['formula_pct'])} of "
             "its device work has a formula.",
         ]
     )

@@ -51,6 +51,7 @@ def rows_of(
         "rank": np.full(len(count), rank),
         "iteration": pd.arrays.IntegerArray(np.append(0, numbers), whole),
         "steps": count,
+        "known": _all(count, steps["known"].iloc[0]),
         "step_ns": step_ns,
         **_figures(work, count, step_ns, peaks, stated, has_shapes(rank_trace), _why_no_model(rank_trace)),
     }
