@@ -285,7 +285,7 @@ def _nullable(values: Int64) -> pd.arrays.IntegerArray:
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `collectives` in words."""
     if frame.empty:
-        return "No collective lies in the selection."
+        return "No communication runs on the device in the selection."
     by_name = frame.groupby("collective", sort=True)["dur_ns"].agg(["size", "sum"])
     most = by_name.sort_values("sum", ascending=False, kind="stable").iloc[0]
     name = most.name or "unnamed"

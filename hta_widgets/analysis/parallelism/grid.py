@@ -226,7 +226,7 @@ def _without_repeated(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `parallelism` in words."""
     if frame.empty:
-        return "No process group of several ranks is described or used in the selection."
+        return "No process group of several ranks is described, or used by the device, in the selection."
     parts = []
     for dimension in DIMENSIONS:
         rows = frame[frame["dimension"] == dimension]

@@ -66,7 +66,8 @@ def sentence(frame: pd.DataFrame) -> str:
     fullest = frame[frame["peak_bytes"] == frame["peak_bytes"].max()]
     rank, device = fullest.iloc[0][["rank", "device"]]
     most = fullest[(fullest["rank"] == rank) & (fullest["device"] == device)].iloc[0]
-    owner = f"is from {most['name']}" if most["name"] == BEFORE_RECORDING else f"belongs to {most['name']}"
+    special = {BEFORE_RECORDING: f"is from {BEFORE_RECORDING}", "unknown": "is of unknown use"}
+    owner = special.get(most["name"], f"belongs to {most['name']}")
     peak = int(most["peak_bytes"])
     share = percent(100.0 * most["bytes"] / peak if peak else 0.0)
     return f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; {share} of it {owner}."
