@@ -49,10 +49,10 @@ def op_counts(
 
     Returns:
         One row per name and category, by name, then category: name, category (str), on_device (bool; whether
-        it is work of the accelerator), count (int64),
-        total_duration_ns (int64; operators include what they call, annotations what they hold),
-        exclusive_duration_ns (int64; without the time in calls and annotations within: that of device work is
-        all of it, and on the host each moment of a thread counts once).
+        it is work of the accelerator), count (int64), total_duration_ns (int64; operators include what they
+        call, annotations what they hold), exclusive_duration_ns (int64; without the time in calls and
+        annotations within: that of device work is all of it, and on the host each moment of a thread counts
+        once, unless rows overlap in part).
 
     Raises:
         ValueError: `device` is none of the three.
@@ -106,7 +106,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Nothing ran."
     names, count = frame["name"].nunique(), int(frame["count"].sum())
-    told = [f"{counted(names, 'operation')} ran {counted(count, 'time')}."]
+    sentences = [f"{counted(names, 'operation')} ran {counted(count, 'time')}."]
     ordered = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable")
     for of, on_device, named in (("host", False, brief), ("device", True, short_kernel_name)):
         rows = ordered[ordered["on_device"] == on_device]
@@ -116,8 +116,10 @@ def sentence(frame: pd.DataFrame) -> str:
             share = percent(100.0 * int(top["exclusive_duration_ns"]) / whole)
             runs = counted(int(top["count"]), "run")
             itself = "" if on_device else " itself"
-            told.append(f"The most {of} time goes to {named(top['name'])}{itself}: {share} of it, in {runs}.")
-    return " ".join(told)
+            sentences.append(
+                f"The most {of} time goes to {named(top['name'])}{itself}: {share} of it, in {runs}."
+            )
+    return " ".join(sentences)
 
 
 def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:

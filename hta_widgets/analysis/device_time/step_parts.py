@@ -139,9 +139,10 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer in words: which step differs most from the median, on which rank, and why."""
     if frame.empty:
         return "No step with device work lies in the selection."
+    complete = frame[~(frame["partial"] | frame["start_up"])]
     if frame["known"].eq("guessed").all():
-        return guessed_steps(frame[~(frame["partial"] | frame["start_up"])])
-    compared = frame[frame["change_ns"].notna() & ~(frame["partial"] | frame["start_up"] | frame["open"])]
+        return guessed_steps(complete)
+    compared = complete[complete["change_ns"].notna() & ~complete["open"]]
     if compared.empty:
         return f"Fewer than {LEAST_STEPS} complete steps, so none can be compared with a median step."
     longest = int(compared["change_ns"].to_numpy(np.int64).argmax())
