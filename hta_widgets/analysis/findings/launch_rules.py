@@ -23,7 +23,7 @@ from hta_widgets.analysis.findings.shorter import (
     shorter,
 )
 from hta_widgets.analysis.kernels.peaks import peaks_of_rank
-from hta_widgets.analysis.kernels.residency import LIMITERS, residency
+from hta_widgets.analysis.kernels.residency import LIMITERS, OCCUPANCY_REMEDY, residency
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.tiny_products import SHORT_NS, batched_ns, short_products
@@ -240,12 +240,7 @@ def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], questi
         raise MissingDataError(
             "limits of the device", "Record with a version of PyTorch that writes deviceProperties.", question
         )
-    raise MissingDataError(
-        "occupancy of kernels",
-        "Record on a CUDA device with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ...]): "
-        "Kineto estimates the occupancy of kernels there, and on no other device.",
-        question,
-    )
+    raise MissingDataError("occupancy of kernels", OCCUPANCY_REMEDY, question)
 
 
 def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], why: str) -> bool:

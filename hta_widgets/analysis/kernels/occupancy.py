@@ -9,7 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.device_time.busy import device_ranks
-from hta_widgets.analysis.kernels.residency import LIMITERS, residency
+from hta_widgets.analysis.kernels.residency import LIMITERS, OCCUPANCY_REMEDY, residency
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
@@ -70,8 +70,7 @@ def occupancy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     if not estimated and trace.ranks_of(scope):
         raise MissingDataError(
             "occupancy of kernels",
-            "Record on a CUDA device with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ...]): "
-            "Kineto estimates the occupancy of kernels there, and on no other device.",
+            OCCUPANCY_REMEDY,
             "no kernel has the argument est. achieved occupancy %",
         )
     empty = pd.DataFrame({name: [] for name in _COLUMNS})

@@ -21,6 +21,9 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
 LIMITERS: Final = np.array(["none", "grid", "registers", "shared memory", "block size", "unknown"])
+OCCUPANCY_REMEDY: Final = (
+    "Measure it with the profiler of the device's vendor: torch.profiler estimates it on few devices."
+)
 _NONE, GRID, _RESOURCES, _UNKNOWN = 0, 1, 2, 5
 _RECORDED, _COMPUTED, _NO_SOURCE = 0, 1, 2
 # What, beside the device, tells kinds of launches apart.
