@@ -9,6 +9,7 @@ import pytest
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis.device_time.step_times import sentence, step_times
 from hta_widgets.analysis.findings import overview
+from hta_widgets.formatting import duration
 from tests.analysis.kineto_file import event
 from tests.analysis.kineto_file import job as kineto_job
 from tests.support import shared_trace
@@ -115,6 +116,9 @@ def test_few_steps_tell_nothing_usual(tmp_path: Path) -> None:
     frame = step_times(job(tmp_path, {0: [10, 40, 10]}))
     assert frame["usual_ns"].isna().all()
     assert not frame["outlier"].any()
+    ended = frame[~frame["open"]]
+    assert sentence(ended).endswith("Too few can be compared to call one unusually long.")
+    assert sentence(ended[:1]) == f"The only complete step takes {duration(ended['dur_ns'].iloc[0])}."
 
 
 def test_steps_of_a_server_are_compared_with_their_like() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hta_widgets import Scope, Trace, analysis, examples
-from hta_widgets.analysis import Peaks, utilization
+from hta_widgets.analysis import Peaks, step_times, utilization
 from hta_widgets.analysis.operators.utilization import sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import Event, event, kernel, launch, write
@@ -77,9 +77,10 @@ def test_a_step_is_compared_with_the_peaks_of_its_unit_and_of_memory(tmp_path: P
 def test_repeats_that_are_guessed_are_not_called_steps(tmp_path: Path) -> None:
     frame = utilization(opened(tmp_path, product(100, 1), product(500, 2)))
     assert set(frame["known"]) == {"announced"}
-    assert "A repeat of the same work takes 10.0 ms, " in sentence(frame.assign(known="guessed"))
+    assert "The selected work takes 10.0 ms, " in sentence(frame.assign(known="guessed"))
     guessed = utilization(Trace.open(shared_input("recordings/resnet50_t4_gpu")))
     assert set(guessed["known"]) == {"guessed"}
+    assert "A repeat of the same work takes 358 µs, " in sentence(guessed)
 
 
 def test_the_first_row_is_all_steps_together(tmp_path: Path) -> None:
@@ -89,6 +90,26 @@ def test_the_first_row_is_all_steps_together(tmp_path: Path) -> None:
     assert frame["step_ns"].tolist() == [2 * STEP, STEP, STEP] and frame["steps"].tolist() == [2, 1, 1]
     assert utilization(trace, Scope(iterations=(2,)))["hardware_flops"].tolist() == [2 * FLOPS] * 2
     assert utilization(trace, Scope(window_ns=(0, STEP + 1)))["hardware_flops"].tolist() == [FLOPS] * 2
+
+
+def test_steps_that_tell_little_are_left_out_where_there_are_others() -> None:
+    """The last of three steps is cut where the recording stops: a step takes 51.5 ms, as the verdict says."""
+    trace = Trace.open(shared_input("recordings/loader_t4_amp"))
+    frame, steps = utilization(trace), step_times(trace)
+    assert steps["open"].tolist() == [False, False, True]
+    ended = steps[~steps["open"]]
+    assert frame["iteration"].dropna().tolist() == ended["iteration"].tolist() and not frame["open"].any()
+    assert frame["step_ns"].iloc[0] == ended["dur_ns"].sum()
+    assert "A step takes 51.5 ms, " in sentence(frame)
+    cut = utilization(trace, Scope(iterations=(4,)))
+    assert cut["open"].all() and "The recorded part of a step takes 12.2 ms, " in sentence(cut)
+
+
+def test_a_step_that_holds_start_up_is_left_out_where_there_are_others() -> None:
+    trace = Trace.open(shared_input("recordings/resnet50_t4_gpu"))
+    steps = step_times(trace)
+    assert steps["start_up"].any() and not steps["start_up"].all()
+    assert not utilization(trace)["iteration"].isin(steps.loc[steps["start_up"], "iteration"]).any()
 
 
 def test_a_checkpoint_counts_for_the_hardware_alone(tmp_path: Path) -> None:
@@ -260,4 +281,6 @@ def test_a_recording_with_checkpoints() -> None:
             backward += 2 * dims[0][0] * dims[0][1] * dims[1][1]
     row = utilization(Trace.open(path)).iloc[0]
     assert again > 0.8 * forward
-    assert (row["hardware_flops"], row["model_flops"]) == (forward + again + backward, forward + backward)
+    assert row["steps"] == 2  # of three: when the last one ended is not recorded
+    counted = 3 * row["hardware_flops"], 3 * row["model_flops"]
+    assert counted == (2 * (forward + again + backward), 2 * (forward + backward))

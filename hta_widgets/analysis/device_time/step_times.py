@@ -147,16 +147,22 @@ def sentence(frame: pd.DataFrame) -> str:
         if count
         else ""
     )
+    if len(complete) == 1:
+        return f"The only complete step takes {duration(complete['dur_ns'].iloc[0])}.{aside}"
     late = complete[complete["outlier"]]
     phase = complete["phase"].mode().iloc[0]
     usual = complete[complete["phase"].eq(phase)]  # steps of another phase do something else
     where = f" where the phase is {phase or 'unknown'}" * (len(usual) < len(complete))
     median = f"A step takes {duration(usual['dur_ns'].median())} at the median{where}"
-    compared = usual if late.empty else late
-    worst = compared.iloc[int(compared["dur_ns"].to_numpy().argmax())]
+    told = usual if late.empty else late
+    worst = told.iloc[int(told["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
-        return f"{median}, at most {longest}. None is unusually long.{aside}"
+        compared = complete["usual_ns"].notna().any()
+        found = (
+            "None is unusually long." if compared else "Too few can be compared to call one unusually long."
+        )
+        return f"{median}, at most {longest}. {found}{aside}"
     count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
     said = f"{count:,} of {counted(whole, 'iteration')} {'is' if count == 1 else 'are'} unusually long"
     return f"{median}. {said}. The longest takes {longest}.{aside}"

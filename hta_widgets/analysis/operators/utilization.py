@@ -20,7 +20,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
 _COLUMNS: Final = {
-    "rank": "int64", "iteration": "Int64", "steps": "int64", "known": "str",
+    "rank": "int64", "iteration": "Int64", "steps": "int64", "known": "str", "open": "bool",
     "step_ns": "int64", "work_ns": "int64", "formula_pct": "float64",
     "model_flops": "Int64", "hardware_flops": "Int64", "moved_bytes": "Int64",
     "mfu_pct": "float64", "hfu_pct": "float64", "mbu_pct": "float64",
@@ -69,10 +69,12 @@ def utilization(
 
     Returns:
         One row per rank and complete iteration, and before them one with iteration NA for all of them
-        together. Columns: rank int64, iteration Int64, steps (int64, iterations in the row), known (str, how,
-        as in `step_times`: "guessed" ones repeat the same work and may be less than a step), step_ns (int64,
-        ns, their time), work_ns (int64, ns of device work without communication), formula_pct (float64, % of
-        work_ns with a formula), model_flops, hardware_flops (Int64, floating-point operations of the rank),
+        together. Where there are others, iterations are left out whose end is not recorded, and those that
+        hold start-up (`step_times`). Columns: rank int64, iteration Int64, steps (int64, iterations in the
+        row), known (str, how, as in `step_times`: "guessed" ones repeat the same work and may be less than a
+        step), open (bool, their end is not recorded), step_ns (int64, ns, their time), work_ns (int64, ns of
+        device work without communication), formula_pct (float64, % of work_ns with a formula), model_flops,
+        hardware_flops (Int64, floating-point operations of the rank),
         moved_bytes (Int64, bytes; all three NA where unknown), mfu_pct, hfu_pct, mbu_pct (float64, % of the
         peak), mfu_reading, hfu_reading, mbu_reading (str: "exact", "at least", "at most", "about"; null where
         unknown), mfu_reason, hfu_reason, mbu_reason (str, why a value is unknown, and what would show it; ""
@@ -96,11 +98,18 @@ def utilization(
     frames = []
     for rank in ranks:
         checkpoint()
-        mine = steps[steps["rank"] == rank]
+        mine = _whole(steps[steps["rank"] == rank])
         if len(mine) and trace.rank(rank).device_span is not None:
             frames.append(rows_of(trace, rank, mine, tokens, peaks))
     found = [_typed(columns) for columns in frames] or [_typed({})]
     return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+
+
+def _whole(steps: pd.DataFrame) -> pd.DataFrame:
+    """Those that ended and hold no start-up, as far as there are any: others tell little of a step."""
+    for lacking in ("open", "start_up"):
+        steps = steps if steps[lacking].all() else steps[~steps[lacking]]
+    return steps
 
 
 def _typed(columns: dict[str, Any]) -> pd.DataFrame:
@@ -143,7 +152,10 @@ def sentence(frame: pd.DataFrame) -> str:
     where = f"Rank {row['rank']}" if len(whole) > 1 else "The job"
     if not parts:
         return f"Utilization is unknown: {row['mfu_reason'].split('. ')[0].rstrip('.')}."
-    step = "A repeat of the same work" if row["known"] == "guessed" else "A step"
+    step = "a step"
+    if row["known"] == "guessed":
+        step = "a repeat of the same work" if row["steps"] > 1 else "the selected work"
+    step = f"The recorded part of {step}" if row["open"] else f"{step[0].upper()}{step[1:]}"
     least = ", the least of all ranks" if len(whole) > 1 and not row["mfu_reason"] else ""
     reached = [f"{where} reaches {parts[0]} on {row['device']}{least}."]
     if rest := parts[1:]:

@@ -52,6 +52,7 @@ def rows_of(
         "iteration": pd.arrays.IntegerArray(np.append(0, numbers), whole),
         "steps": count,
         "known": _all(count, steps["known"].iloc[0]),
+        "open": np.full(len(count), steps["open"].any()),
         "step_ns": step_ns,
         **_figures(work, count, step_ns, peaks, stated, has_shapes(rank_trace), _why_no_model(rank_trace)),
     }
