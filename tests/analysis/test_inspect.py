@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from hta_widgets import Scope, Trace, analysis, edits, examples
+from hta_widgets.analysis.inspect.longest import sentence as longest_sentence
 from hta_widgets.analysis.inspect.record import EventFacts, Frame, Replayed
 from hta_widgets.analysis.inspect.window import WINDOW_BY, WindowBy
 from hta_widgets.errors import MissingDataError
+from hta_widgets.kernel_names import short_kernel_name
 from tests.analysis import kineto_file as kineto
 from tests.analysis import plain_events as plain
 from tests.analysis.kineto_file import job, kernel, launch
@@ -471,6 +473,8 @@ def test_the_longest_events_are_those_of_the_file(gpt2: Job) -> None:
     assert frame["event_id"].tolist() == [event["at"] for event in inside[:20]]
     assert frame["dur_ns"].tolist() == [event["end"] - event["start"] for event in inside[:20]]
     assert frame["name"].tolist() == [event["name"] for event in inside[:20]]
+    # named as in other panels
+    assert longest_sentence(frame).startswith(f"{short_kernel_name(inside[0]['name'])} takes longest, ")
     assert len(analysis.longest_events(gpt2.trace, most=0)) == 0
     with pytest.raises(ValueError, match="must not be negative"):
         analysis.longest_events(gpt2.trace, most=-1)

@@ -14,6 +14,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import brief, duration
 from hta_widgets.frames import typed_frame
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -93,8 +94,9 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The selection holds neither device work nor operators."
     first = frame.iloc[0]
+    named = brief if first["event_class"] == EventClass.HOST_OP.label else short_kernel_name
     return (
-        f"{brief(first['name'])} takes longest, {duration(int(first['dur_ns']))} on rank {first['rank']}: "
+        f"{named(first['name'])} takes longest, {duration(int(first['dur_ns']))} on rank {first['rank']}: "
         f"event {first['rank']}:{first['event_id']}."
     )
 

@@ -200,8 +200,10 @@ def sentence(frame: pd.DataFrame) -> str:
         length = f" of {duration(float(first.median()))} on the device" if len(first) else ""
         return f"{counted(len(frame), 'step')}{length}; how soon the next one follows is not recorded."
     phases = timed["phase"].value_counts()
-    steady = timed[(timed["phase"] == phases.index[0]) & (timed["state"] == "steady")]
-    period, bubble = (float(steady[name].median()) for name in ("period_ns", "bubble_ns"))
+    of_phase = timed[timed["phase"] == phases.index[0]]
+    steady = of_phase[of_phase["state"] == "steady"]
+    told = steady if len(steady) else of_phase  # the steady one may be the last, which none follows
+    period, bubble = (float(told[name].median()) for name in ("period_ns", "bubble_ns"))
     if np.isnan(bubble):
         return f"A {phases.index[0]} step takes {duration(period)} at the median on the host."
     return (

@@ -13,6 +13,7 @@ from hta_widgets.analysis import overview, roles, serving_phases, serving_steps
 from hta_widgets.analysis.serving import phases, steps
 from hta_widgets.analysis.serving.traffic import _Call, _token_bytes
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
 from tests.analysis.kineto_file import job
 from tests.analysis.serving.servers import ACCEPTED, DETOKENIZER, SCHEDULER, Batch, Server, speculating
 from tests.support import shared_input, shared_trace
@@ -256,6 +257,13 @@ def test_one_step_does_not_say_when_the_next_one_begins(tmp_path: Path) -> None:
     assert not row["follows"]
     assert row["tpot_ns"] == server.ends[0] - server.starts[0]
     assert phases.sentence(serving_phases(trace)).count(", if the next one follows at once.") == 1
+
+
+def test_steps_of_which_none_is_steady_are_told_all_the_same() -> None:
+    frame = serving_steps(examples.load("inference_cuda_graphs"))
+    decoding = frame["phase"].eq("decode") & frame["period_ns"].notna()
+    said = f"A decode step takes {duration(frame.loc[decoding, 'period_ns'].median())} at the median."
+    assert steps.sentence(frame.assign(state="ramp")).startswith(said)
 
 
 def test_a_window_chooses_the_steps_that_it_touches(tmp_path: Path) -> None:
