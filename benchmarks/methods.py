@@ -24,8 +24,9 @@ from benchmarks.setup import Setup
 MEGABYTES = 100  # HTA's loading grows with the square of the steps
 LIMIT_S = 60.0
 LEAST_RATIO = 1.0  # none slower than HTA
-FLOOR = 0.5  # of answers that take HTA tens of milliseconds, which are noise on a busy machine
-FROM_FILE = 12.0
+FLOOR, LONG_FLOOR = 0.7, 8.0  # tens of milliseconds are noise on a busy machine
+LONG_S = 1.0
+FROM_FILE, SMALL_FROM_FILE = 100.0, 25.0
 SCRIPT = "import sys; from benchmarks.methods import answered; answered(*sys.argv[1:])"
 Answers = dict[str, list[float | str]]
 
@@ -65,13 +66,15 @@ def measure(setup: Setup) -> list[Figure]:
     ours: Answers = run(interpreter(), SCRIPT, "hta_widgets.hta", path, setup.rounds, **setup.kernels).result
     theirs: Answers = run(setup.hta, SCRIPT, "hta", path, 1).result  # once: it takes minutes
     loads = [_numbers(answers["load"]) for answers in (ours, theirs)]
-    figures = [Figure("loading, CPU s", loads[0], loads[1], floor=FROM_FILE)]
+    from_file = SMALL_FROM_FILE if setup.small else FROM_FILE
+    figures = [Figure("loading, CPU s", loads[0], loads[1], floor=from_file)]
     for name in list(ours)[1:]:
         mine, other = _numbers(ours[name]), _numbers(theirs[name])
         why = "" if other else str(theirs[name][-1])
         # the peer's time is this machine's already
         goal = statistics.median(other) / LEAST_RATIO / setup.pace if other else None
-        figures.append(Figure(f"`{name}`, CPU s", mine, other, goal, FLOOR, why))
+        floor = LONG_FLOOR if other and statistics.median(other) > LONG_S else FLOOR
+        figures.append(Figure(f"`{name}`, CPU s", mine, other, goal, floor, why))
     return figures
 
 

@@ -26,7 +26,7 @@ from {package}.trace_analysis import TraceAnalysis
 TraceAnalysis(trace_files={{0: sys.argv[1]}}, trace_dir="").get_temporal_breakdown(visualize=False)
 """
 WARM_UP = "import sys; from hta_widgets.cli.run import main; sys.exit(main(['warm-up', '--quiet']))"
-MEGABYTES = {1.8: (0.6, 1.5), 8.7: (0.65, 2.0), 26: (0.75, 4.4)}  # size: goal in s, floor
+MEGABYTES = {1.8: (0.6, 1.5), 8.7: (0.65, 2.4), 26: (0.75, 6.0)}  # size: goal in s, floor
 
 
 def measure(setup: Setup) -> list[Figure]:

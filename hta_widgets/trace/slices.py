@@ -67,8 +67,7 @@ def find_slices(table: EventTable, repair: bool = True) -> Slices:
     repeats = _repeats(table, sort) if repair else np.empty(0, np.int32)
     sort[repeats] = _OTHER
     rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
-    begins_at, lasts = start[rows], dur[rows]
-    marked = NOTHING
+    begins_at, marked = start[rows], NOTHING
     if repair:
         unusable = np.flatnonzero((sort > _USABLE) & (sort < _BEGIN))
         marked, estimated_start, estimated_dur = pass_over(table, rows, begins_at, unusable)
@@ -77,7 +76,8 @@ def find_slices(table: EventTable, repair: bool = True) -> Slices:
         start[marked.rows], dur[marked.rows] = estimated_start, estimated_dur
         sort[marked.rows] = np.where(marked.excluded, _OTHER, _USABLE)
         rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
-        begins_at, lasts = start[rows], dur[rows]
+        begins_at = start[rows]
+    lasts = dur[rows]  # only now: while records are judged, most memory is in use
     problems = [
         Problem(check, "warning", int((sort == kind).sum()), None, detail)
         for kind, check, detail in _UNUSABLE
