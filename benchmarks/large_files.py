@@ -108,7 +108,8 @@ def measure(setup: Setup) -> list[Figure]:
 
 def loaded(path: str) -> Times:
     """CPU s until the recording is open, and until its events have their classes, launches and iterations,
-    and how long that takes by a clock; MB of its columns, and by how much more memory the process needed at most once it was open.
+    and how long that takes by a clock; MB of its columns, and by how much more memory the process needed at
+    most once it was open.
     """
     from hta_widgets.trace.model import Trace
 
