@@ -133,8 +133,19 @@ def test_what_is_recorded_one_after_another_is_not_averaged(tmp_path: Path) -> N
     trace = opened({0: work * 60, 1: [Idle(100 * MS), *work * 12]}, tmp_path)
     row = judged(trace).loc[TOPIC]
     assert row["text"].startswith("Rank 1 is not judged: its time is 12.0 ms at most, that of rank 0 60.0 ms")
+    assert row["headline"] == "Rank 1 isn't judged: 12.0 ms recorded"
     said = story(trace, None, said_of(trace))
     assert said.whole_ns == 60 * MS and said.scope.startswith("rank 0 of 2")
+
+
+def test_several_short_recordings_are_told_together(tmp_path: Path) -> None:
+    work: Program = [Compute("gemm", MS)]
+    short: Program = [Idle(100 * MS), *work * 12]
+    row = judged(opened({0: work * 60, 1: short, 2: short}, tmp_path)).loc[TOPIC]
+    assert row["text"].startswith(
+        "Ranks 1 and 2 are not judged: their time is 12.0 ms at most, that of rank 0"
+    )
+    assert row["headline"] == "Ranks 1 and 2 aren't judged: 12.0 ms recorded"
 
 
 def steps(first: Program, late: int) -> dict[int, Program]:
