@@ -516,6 +516,24 @@ def test_summary_sentence_and_figure(tmp_path):
     assert sum(sum(bar.x) for bar in figure.data) == pytest.approx(0.1)
 
 
+def test_what_delays_a_kernel_is_not_called_the_kernel(tmp_path):
+    """The device begins 80 us after the call, and then computes for 5 us."""
+    trace = job(
+        tmp_path,
+        [
+            step(100_000),
+            call("cudaLaunchKernel", 0, 10_000, correlation=1),
+            work("gemm<float>", 90_000, 95_000, 1),
+            call("cudaDeviceSynchronize", 20_000, 100_000),
+        ],
+    )
+    said = sentence(critical_path(trace))
+    assert said.endswith("The longest item on it is the launch delay of gemm<float> (80.0 %).")
+    assert by_name.sentence(by_name.critical_path_by_name(trace)) == (
+        "Longest on the path is the launch delay of gemm<float>: 80.0 % of it, in 1 segment."
+    )
+
+
 def test_shares_are_of_each_ranks_own_path(tmp_path):
     def events(end: int) -> list[dict]:
         return [

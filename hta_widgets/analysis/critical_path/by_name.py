@@ -8,7 +8,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.critical_path.path import critical_path
-from hta_widgets.analysis.critical_path.summary import WORDS
+from hta_widgets.analysis.critical_path.summary import item
 from hta_widgets.analysis.inspect.around import callers, python_of
 from hta_widgets.analysis.inspect.refs import row_of
 from hta_widgets.formatting import brief, counted, percent
@@ -65,8 +65,8 @@ def sentence(frame: pd.DataFrame) -> str:
     of = f" on rank {first['rank']}" if len(set(frame["rank"])) > 1 else ""
     source = f", in {brief(first['source'])}" if first["source"] else ""
     return (
-        f"The path leads longest through {WORDS[first['bound_by']]}: {brief(first['name'])} takes "
-        f"{percent(first['share_pct'])} of it{of} in {counted(int(first['count']), 'segment')}{source}."
+        f"Longest on the path is {item(first['bound_by'], first['name'])}: {percent(first['share_pct'])} of "
+        f"it{of}, in {counted(int(first['count']), 'segment')}{source}."
     )
 
 

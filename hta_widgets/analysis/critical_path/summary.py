@@ -19,6 +19,7 @@ WORDS = {
     "kernel_kernel_overhead": "gaps between kernels",
     "sync": "synchronisation",
 }
+_DELAYS = {"kernel_launch_overhead": "the launch delay of ", "kernel_kernel_overhead": "the gap before "}
 
 
 def critical_path_summary(
@@ -58,12 +59,18 @@ def sentence(frame: pd.DataFrame) -> str:
     total = int(frame["dur_ns"].sum())
     main = str(summary.groupby("bound_by", sort=False)["dur_ns"].sum().idxmax())
     of_main = summary[summary["bound_by"] == main]
-    name = critical_path_summary(frame, "name").groupby("name", sort=False)["dur_ns"].sum()
+    items = frame.groupby(["bound_by", "name"], as_index=False, observed=True)["dur_ns"].sum()
+    top = items.iloc[int(items["dur_ns"].to_numpy().argmax())]
     most = of_main.iloc[int(of_main["share_pct"].to_numpy().argmax())]
     spread = f" On rank {most['rank']} it is most, {percent(most['share_pct'])}." if len(of_main) > 1 else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
-    longest = f"{short_kernel_name(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
+    longest = f"{item(top['bound_by'], top['name'])} ({percent(100.0 * top['dur_ns'] / total)})"
     return (
         f"The path leads through {WORDS[main]} for {share} of {duration(total)}.{spread} "
         f"The longest item on it is {longest}."
     )
+
+
+def item(bound_by: str, name: str) -> str:
+    """What takes time on a path, in words: an event, or what delays it."""
+    return f"{_DELAYS.get(bound_by, '')}{short_kernel_name(name)}"
