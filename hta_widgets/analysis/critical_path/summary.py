@@ -62,7 +62,8 @@ def sentence(frame: pd.DataFrame) -> str:
     items = frame.groupby(["bound_by", "name"], as_index=False, observed=True)["dur_ns"].sum()
     top = items.iloc[int(items["dur_ns"].to_numpy().argmax())]
     most = of_main.iloc[int(of_main["share_pct"].to_numpy().argmax())]
-    spread = f" On rank {most['rank']} it is most, {percent(most['share_pct'])}." if len(of_main) > 1 else ""
+    unlike = len({percent(each) for each in of_main["share_pct"]}) > 1
+    spread = f" On rank {most['rank']} it is most, {percent(most['share_pct'])}." if unlike else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
     longest = f"{item(top['bound_by'], top['name'])} ({percent(100.0 * top['dur_ns'] / total)})"
     return (

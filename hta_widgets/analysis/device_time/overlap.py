@@ -68,8 +68,11 @@ def sentence(frame: pd.DataFrame) -> str:
         )
     total, hidden = frame["communication_ns"].sum(), frame["overlapped_ns"].sum()
     worst = frame.iloc[frame["exposed_ns"].to_numpy().argmax()]
+    hides = f"{percent(100.0 * hidden / total)} of all communication hides behind compute."
+    if len({duration(each) for each in frame["exposed_ns"]}) == 1:
+        return f"{hides} Every rank leaves {duration(worst['exposed_ns'])} exposed."
     return (
-        f"{percent(100.0 * hidden / total)} of all communication hides behind compute. "
+        f"{hides} "
         f"Rank {worst['rank']:.0f} leaves most exposed, {duration(worst['exposed_ns'])} of "
         f"{duration(worst['communication_ns'])}."
     )

@@ -153,10 +153,9 @@ def sentence(frame: pd.DataFrame) -> str:
     if compared["rank"].iloc[0] != compared["rank"].iloc[-1]:
         place += f" on rank {row['rank']}"
     if change < _ALIKE * median:
-        return (
-            f"All steps take about {duration(median)}. The longest, {place}, "
-            f"takes {percent(100.0 * change / median)} more than the median.{_other_rank(frame, compared)}"
-        )
+        longer = f" The longest, {place}, takes {percent(100.0 * change / median)} more than the median."
+        said = f"All steps take about {duration(median)}.{longer * (change > 0)}"
+        return f"{said}{_other_rank(frame, compared)}"
     changes = _changes(frame, compared).iloc[longest].to_dict()
     cause = cause_of_change({str(part): int(change) for part, change in changes.items()})
     return f"{capitalised(place)} is {duration(change)} longer than the median step. {cause}"

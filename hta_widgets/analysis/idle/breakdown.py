@@ -133,10 +133,12 @@ def sentence(frame: pd.DataFrame) -> str:
             f"In {share} of that time ({counted(int(row['gaps']), 'gap')}), {_WORDS[main]}."
         )
     most = frame.iloc[frame["idle_pct"].to_numpy().argmax()]
-    return (
-        f"{place_of(most)} is idle most, {percent(most['idle_pct'])} of its time. "
-        f"In {share} of all idle time, {_WORDS[main]}."
-    )
+    idle = percent(most["idle_pct"])
+    who = f"{place_of(most)} is idle most, {idle} of its time"
+    if all(percent(each) == idle for each in frame["idle_pct"]):
+        everyone = "All iterations of all ranks" if "iteration" in frame else "All ranks"
+        who = f"{everyone} are idle equally, {idle} of the time"
+    return f"{who}. In {share} of all idle time, {_WORDS[main]}."
 
 
 def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) -> dict[str, int]:

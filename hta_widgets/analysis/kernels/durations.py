@@ -74,6 +74,8 @@ def sentence(frame: pd.DataFrame) -> str:
         )
     means = kernel["mean_ns"].to_numpy()
     slow, fast = kernel.iloc[means.argmax()], kernel.iloc[means.argmin()]
+    if duration(slow["mean_ns"]) == duration(fast["mean_ns"]):
+        return f"A launch of {name} takes {duration(slow['mean_ns'])} on each of {len(kernel):,} ranks."
     return (
         f"{name} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
         f"and fastest on rank {fast['rank']}, {duration(fast['mean_ns'])}."

@@ -140,12 +140,14 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of `launch_stats` in words."""
     if frame.empty:
         return "No launched device work lies in the selection."
-    apis = frame["api"].value_counts()
+    apis, latency = frame["api"].value_counts(), duration(float(frame["latency_ns"].median()))
+    if len(frame) == 1:
+        return f"1 device event was launched, by {apis.index[0]}. It starts {latency} after its call began."
+    most = "all" if len(apis) == 1 else "most"
     return (
-        f"{counted(len(frame), 'device event')} {'was' if len(frame) == 1 else 'were'} launched, "
-        f"most by {apis.index[0]}. The median starts {duration(float(frame['latency_ns'].median()))} after "
-        f"its call began. {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the call "
-        "that launched them."
+        f"{len(frame):,} device events were launched, {most} by {apis.index[0]}. The median starts {latency} "
+        f"after its call began. {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the "
+        "call that launched them."
     )
 
 

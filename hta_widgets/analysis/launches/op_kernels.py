@@ -85,8 +85,9 @@ def sentence(frame: pd.DataFrame) -> str:
         return "No operator in the selection launched a kernel."
     busy = frame.groupby("op", sort=True)["device_ns"].sum()
     calls, single = int(frame["count"].sum()), int(frame.loc[frame["kernels"] == 1, "count"].sum())
+    how = "one kernel each" if single == calls else f"kernels, {single:,} of them just one"
     return (
-        f"{counted(calls, 'operator call')} launched kernels, {single:,} of them just one. "
+        f"{counted(calls, 'operator call')} launched {how}. "
         f"The kernels of {brief(str(busy.idxmax()))} take longest: {duration(float(busy.max()))}."
     )
 

@@ -128,10 +128,22 @@ def sentence(frame: pd.DataFrame) -> str:
     peak = int(of_device["peak_bytes"].iloc[0])
     most = str(holder.idxmax())
     owner = "memory allocated before the recording" if most == BEFORE else most
-    return (
-        f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; "
-        f"{percent(100.0 * holder[most] / peak if peak else 0.0)} of it is held by {owner}."
-    )
+    share = percent(100.0 * holder[most] / peak if peak else 0.0)
+    return f"{who_needs_most(frame)}; {share} of it is held by {owner}."
+
+
+def who_needs_most(frame: pd.DataFrame) -> str:
+    """`Rank 2 needs most memory, 9.00 GiB on cuda:0`, or that all ranks need as much, and one of them.
+
+    Args:
+        frame: rank, device and peak_bytes; not empty.
+    """
+    first = frame.iloc[int(frame["peak_bytes"].to_numpy().argmax())]
+    peak = byte_size(int(first["peak_bytes"]))
+    of_ranks = frame.groupby("rank")["peak_bytes"].max()
+    if len(of_ranks) > 1 and {byte_size(int(each)) for each in of_ranks} == {peak}:
+        return f"All ranks need as much memory, {peak}. Rank {first['rank']} needs it on {first['device']}"
+    return f"Rank {first['rank']} needs most memory, {peak} on {first['device']}"
 
 
 def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:

@@ -131,6 +131,8 @@ def sentence(frame: pd.DataFrame) -> str:
         text = f"The host spends most time in {brief(name)} itself: {duration(own)}."
         return f"{text} No operator launched device work."
     name, own = _greatest(inside, "device_self_ns")
+    if not own:
+        return f"Device work takes {duration(device)}. No operator launched any of it."
     calls = int(inside.loc[inside["name"] == name, "calls"].sum())
     in_calls = f" in {counted(calls, 'call')}" if calls else ""  # replayed graphs call no operator
     return (

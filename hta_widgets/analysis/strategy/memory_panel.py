@@ -9,7 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.memory.owners import BEFORE_RECORDING, By, OwnersBy, memory_owners
-from hta_widgets.analysis.memory.usage import NO_OPERATOR
+from hta_widgets.analysis.memory.usage import NO_OPERATOR, who_needs_most
 from hta_widgets.analysis.strategy.model_states import strategy_memory
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
@@ -70,7 +70,7 @@ def sentence(frame: pd.DataFrame) -> str:
     owner = special.get(most["name"], f"belongs to {most['name']}")
     peak = int(most["peak_bytes"])
     share = percent(100.0 * most["bytes"] / peak if peak else 0.0)
-    return f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; {share} of it {owner}."
+    return f"{who_needs_most(frame)}; {share} of it {owner}."
 
 
 ANALYSIS = Analysis(
