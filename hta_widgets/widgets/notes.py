@@ -1,4 +1,4 @@
-"""The notes that a panel adds to its answer: findings, the longest gaps, what has no formula.
+"""The notes that a panel adds to its answer: what records do not support, findings, the longest gaps.
 
 What only one kind of panel needs is imported when such a panel answers: findings import every analysis.
 """
@@ -12,13 +12,22 @@ import pandas as pd
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.records.vetoes import Claim
 from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.trust import forbidden
 from hta_widgets.widgets.answer_cache import cached_analysis
 
 _MOST = 5
 
 # Panels that compare ranks: with a single one selected they have nothing to say.
 _BETWEEN_RANKS = ("stragglers", "rank_waits", "slowdown", "kernel_durations")
+# What their answers claim, which the verdict withholds where records do not support it.
+_CLAIMS: dict[str, Claim] = {
+    "idle_breakdown": "idle_causes", "idle_gaps": "idle_causes", "stream_idle_breakdown": "idle_causes",
+    "step_times": "steps", "step_parts": "steps",
+    "stragglers": "ranks", "rank_waits": "ranks", "slowdown": "ranks",
+    "utilization": "efficiency", "roofline": "efficiency",
+}  # fmt: skip
 
 Note = dict[str, Any]
 """`text`, and what "Show" does: traits of a selection to set (`window`, `focus`, `ranks`, `iterations`,
@@ -29,6 +38,22 @@ first of its section, the `heading` of that."""
 
 def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list[Note]:
     """The notes of a panel `kind` that shows a frame."""
+    return [*_unsupported(trace, kind, scope), *_own(trace, kind, scope, frame)]
+
+
+def _unsupported(trace: Trace, kind: str, scope: Scope) -> list[Note]:
+    """That the records do not support what the panel says, and why."""
+    from hta_widgets.analysis.findings.withheld import withheld
+
+    claim = _CLAIMS.get(kind)
+    why = withheld(trace, scope, claim) if claim else None
+    if claim is None or why is None:
+        return []
+    text = f"The records do not support what is said of {forbidden([claim])}: {why.detail}."
+    return [{"text": text, "severity": "open", "hint": why.remedy}]
+
+
+def _own(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list[Note]:
     if kind == "overview":
         return _findings(frame)
     if kind == "memory_owners" and "peak_ns" in frame:
