@@ -65,8 +65,12 @@ def test_a_capture_holds_most_launches(
     events = [call(LAUNCH, 10 * at + 5, at + 1) for at in range(7)]
     events += [call(BEGIN, begin, 100)] if begin is not None else []
     events += [call(END, end, 101)] if end is not None else []
-    recording = rank_of(tmp_path, events).recording
+    rank = rank_of(tmp_path, events)
+    recording = rank.recording
     assert (recording.kind == "graph capture") == captured
+    # what was captured was not lost
+    lost = {"no_device_events", "lost_launches"} & {veto.kind for veto in rank.vetoes}
+    assert bool(lost) == (not captured)
     assert (recording.launches, recording.unanswered, recording.lacks_device_work) == (7, 7, True)
 
 

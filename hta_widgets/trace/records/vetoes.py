@@ -115,6 +115,10 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
     recorder = rank_trace.accelerator
     first, last = rank_trace.extent
     whole = Veto(CLAIMS, rank_trace.rank, first, last + 1, None, "", "", "")
+    capture = replace(
+        whole, kind="graph_capture", reason="a graph is being captured, whose launches do not run",
+        remedy="record replays of the graph to see what the device does",
+    )  # fmt: skip
     recording, losses, cut = rank_trace.recording, rank_trace.losses, _is_cut(rank_trace)
     found = [_of_step(rank_trace, step, whole) for step in rank_trace.doubtful_steps]
     if len(rank_trace.processes) > 1:
@@ -140,11 +144,13 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
         ))  # fmt: skip
     elif recording.lacks_device_work:
         share = percent(100.0 * recording.unanswered / recording.launches)
-        found.append(replace(
-            whole, claims=_OF_WORK, kind="lost_launches",
+        lost = replace(
+            whole, kind="lost_launches",
             reason=f"the device work of {share} of the launches was not recorded{_CUT * cut}",
             remedy=_WHOLE if cut else recorder.fewer_events,
-        ))  # fmt: skip
+        )  # fmt: skip
+        captured = 2 * recording.captured >= recording.unanswered
+        found.append(replace(capture if captured else lost, claims=_OF_WORK))
     if recording.cuts_replays:
         replays = recording.replays
         found.append(replace(
@@ -165,11 +171,8 @@ def vetoes_of(rank_trace: RankTrace) -> list[Veto]:
             remedy="record with newer drivers and PyTorch, whose clocks agree",
         ))  # fmt: skip
     for start, end in losses.captures.tolist() if len(losses.captured) else ():
-        found.append(replace(
-            whole, claims=("idle_causes", "savings", "efficiency"), kind="graph_capture", start_ns=start,
-            end_ns=end, reason="a graph is being captured: its launches do not run",
-            remedy="record replays of the graph to see what the device does",
-        ))  # fmt: skip
+        claims: tuple[Claim, ...] = ("idle_causes", "savings", "efficiency")
+        found.append(replace(capture, claims=claims, start_ns=start, end_ns=end))
     return found
 
 
