@@ -28,6 +28,8 @@ _CLAIMS: dict[str, Claim] = {
     "stragglers": "ranks", "rank_waits": "ranks", "slowdown": "ranks",
     "utilization": "efficiency", "roofline": "efficiency",
 }  # fmt: skip
+# What leaves steps out whose records are in doubt, as the verdict does.
+_OF_WHOLE_STEPS = ("step_times", "step_parts", "slowdown", "utilization")
 
 Note = dict[str, Any]
 """`text`, and what "Show" does: traits of a selection to set (`window`, `focus`, `ranks`, `iterations`,
@@ -43,11 +45,14 @@ def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list
 
 def _unsupported(trace: Trace, kind: str, scope: Scope) -> list[Note]:
     """That the records do not support what the panel says, and why."""
+    from hta_widgets.analysis.findings.judged_time import judged_scope
     from hta_widgets.analysis.findings.withheld import withheld
 
     claim = _CLAIMS.get(kind)
-    why = withheld(trace, scope, claim) if claim else None
-    if claim is None or why is None:
+    if claim is None:
+        return []
+    why = withheld(trace, judged_scope(trace, scope) if kind in _OF_WHOLE_STEPS else scope, claim)
+    if why is None:
         return []
     text = f"The records do not support what is said of {forbidden([claim])}: {why.detail}."
     return [{"text": text, "severity": "open", "hint": why.remedy}]

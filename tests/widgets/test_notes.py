@@ -53,6 +53,8 @@ def test_steps_without_doubt_stand_alone() -> None:
     trace = Trace.open(shared_input("cases/j08_one_step_of_10_lost"))
     assert "step 6" in unsupported(trace, "idle_breakdown")[0]["text"]
     assert unsupported(trace, "idle_breakdown", Scope(iterations=(2, 3, 4))) == []
+    assert unsupported(trace, "step_times") == [], "step 6 is left out"
+    assert "step 6" in unsupported(trace, "step_times", Scope(iterations=(6,)))[0]["text"]
 
 
 def test_the_panel_has_the_note() -> None:
