@@ -54,8 +54,8 @@ def test_what_is_the_only_one_or_nothing() -> None:
     [
         (
             100,
-            "All ranks need as much memory, 100 B. Rank 0 needs it on cuda:0; 60.0 % of it is held by "
-            "aten::mm.",
+            "All ranks need the same amount of memory, 100 B. Rank 0 needs it on cuda:0; "
+            "60.0 % of it is held by aten::mm.",
         ),
         (90, "Rank 0 needs most memory, 100 B on cuda:0; 60.0 % of it is held by aten::mm."),
     ],

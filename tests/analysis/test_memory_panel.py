@@ -30,8 +30,8 @@ def test_the_panel_has_the_owners():
     frame = ANALYSIS.function(trace)
     assert frame.equals(memory_owners(trace, by="lifetime"))
     assert ANALYSIS.sentence(frame) == (
-        "All ranks need as much memory, 2.29 GiB. Rank 0 needs it on cuda:0; 87.1 % of it belongs to "
-        "activation."
+        "All ranks need the same amount of memory, 2.29 GiB. Rank 0 needs it on cuda:0; "
+        "87.1 % of it belongs to activation."
     )
 
 

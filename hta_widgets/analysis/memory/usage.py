@@ -139,11 +139,12 @@ def who_needs_most(frame: pd.DataFrame) -> str:
         frame: rank, device and peak_bytes; not empty.
     """
     first = frame.iloc[int(frame["peak_bytes"].to_numpy().argmax())]
+    rank, device = first["rank"], first["device"]
     peak = byte_size(int(first["peak_bytes"]))
     of_ranks = frame.groupby("rank")["peak_bytes"].max()
     if len(of_ranks) > 1 and {byte_size(int(each)) for each in of_ranks} == {peak}:
-        return f"All ranks need as much memory, {peak}. Rank {first['rank']} needs it on {first['device']}"
-    return f"Rank {first['rank']} needs most memory, {peak} on {first['device']}"
+        return f"All ranks need the same amount of memory, {peak}. Rank {rank} needs it on {device}"
+    return f"Rank {rank} needs most memory, {peak} on {device}"
 
 
 def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
