@@ -45,12 +45,12 @@ def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list
 
 def _unsupported(trace: Trace, kind: str, scope: Scope) -> list[Note]:
     """That the records do not support what the panel says, and why."""
-    from hta_widgets.analysis.findings.judged_time import judged_scope
-    from hta_widgets.analysis.findings.withheld import withheld
-
     claim = _CLAIMS.get(kind)
     if claim is None:
         return []
+    from hta_widgets.analysis.findings.judged_time import judged_scope
+    from hta_widgets.analysis.findings.withheld import withheld
+
     why = withheld(trace, judged_scope(trace, scope) if kind in _OF_WHOLE_STEPS else scope, claim)
     if why is None:
         return []

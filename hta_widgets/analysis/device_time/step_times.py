@@ -154,8 +154,8 @@ def sentence(frame: pd.DataFrame) -> str:
     usual = complete[complete["phase"].eq(phase)]  # steps of another phase do something else
     where = f" where the phase is {phase or 'unknown'}" * (len(usual) < len(complete))
     median = f"A step takes {duration(usual['dur_ns'].median())} at the median{where}"
-    told = usual if late.empty else late
-    worst = told.iloc[int(told["dur_ns"].to_numpy().argmax())]
+    chosen = usual if late.empty else late
+    worst = chosen.iloc[int(chosen["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
         compared = complete["usual_ns"].notna().any()

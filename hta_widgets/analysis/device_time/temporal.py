@@ -88,9 +88,8 @@ def sentence(frame: pd.DataFrame) -> str:
     most, least = frame.iloc[idle.argmax()], frame.iloc[idle.argmin()]
     compute = 100.0 * frame["compute_ns"].sum() / frame["window_ns"].sum()
     if percent(most["idle_pct"]) == percent(least["idle_pct"]):
-        all_of_them = "All ranks are" if "iteration" not in frame else "All iterations of all ranks are"
         return (
-            f"{all_of_them} idle equally, {percent(most['idle_pct'])} of the time. "
+            f"{everyone(frame)} are idle equally, {percent(most['idle_pct'])} of the time. "
             f"On average, they compute for {percent(compute)} of it."
         )
     return (
@@ -118,6 +117,11 @@ def _measure(work: Busy, windows: npt.NDArray[np.int64]) -> dict[str, int]:
 def place_of(row: pd.Series) -> str:
     place = f"Rank {row['rank']:.0f}"
     return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place
+
+
+def everyone(frame: pd.DataFrame) -> str:
+    """Who all rows of a frame are about, of which `place_of` names one."""
+    return "All iterations of all ranks" if "iteration" in frame else "All ranks"
 
 
 ANALYSIS = Analysis(

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
-from hta_widgets.analysis.device_time.temporal import place_of
+from hta_widgets.analysis.device_time.temporal import everyone, place_of
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import counted, duration, percent
@@ -136,8 +136,7 @@ def sentence(frame: pd.DataFrame) -> str:
     idle = percent(most["idle_pct"])
     who = f"{place_of(most)} is idle most, {idle} of its time"
     if all(percent(each) == idle for each in frame["idle_pct"]):
-        everyone = "All iterations of all ranks" if "iteration" in frame else "All ranks"
-        who = f"{everyone} are idle equally, {idle} of the time"
+        who = f"{everyone(frame)} are idle equally, {idle} of the time"
     return f"{who}. In {share} of all idle time, {_WORDS[main]}."
 
 

@@ -202,8 +202,8 @@ def sentence(frame: pd.DataFrame) -> str:
     phases = timed["phase"].value_counts()
     of_phase = timed[timed["phase"] == phases.index[0]]
     steady = of_phase[of_phase["state"] == "steady"]
-    told = steady if len(steady) else of_phase  # the steady one may be the last, which none follows
-    period, bubble = (float(told[name].median()) for name in ("period_ns", "bubble_ns"))
+    chosen = steady if len(steady) else of_phase  # the steady one may be the last, which none follows
+    period, bubble = (float(chosen[name].median()) for name in ("period_ns", "bubble_ns"))
     if np.isnan(bubble):
         return f"A {phases.index[0]} step takes {duration(period)} at the median on the host."
     return (
