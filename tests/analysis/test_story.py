@@ -165,7 +165,7 @@ def test_why_begins_with_a_reason_and_what_happens_has_the_amounts():
         r"Rank 2 spends 9\.3\d % of step time \([\d.]+ ms per step\) more than the others on the same kernels"
     )
     assert any(re.match(more, text) for text in late.what + late.why)
-    assert any(text.startswith("The longest gap is ") or " in one gap" in text for text in loader.what[1:])
+    assert any("the longest gap is " in text.lower() or " in one gap" in text for text in loader.what[1:])
     assert not any("longest gap" in text for text in loader.why)
 
 
@@ -404,7 +404,7 @@ def test_idle_time_of_unknown_cause_is_not_passed_over():
 
 def test_a_reason_is_given_once():
     told = story(opened("hta/cupti_profiler"))
-    assert "94 launches recorded" in told.headline and told.trust.endswith("efficiency are withheld.")
+    assert "94 launches recorded" in told.headline and told.trust.endswith("device use are withheld.")
 
 
 def test_what_remains_of_almost_nothing_is_not_split():

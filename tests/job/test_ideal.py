@@ -22,7 +22,7 @@ def operations(times: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
         "process_group": pd.NA,
         "group_ranks": pd.NA,
     }
-    ops = pd.DataFrame({**texts, "rank": rank, "step": step, "lane": 0, "group_size": pd.NA})
+    ops = pd.DataFrame({**texts, "rank": rank, "step": step, "lane": 0, "group_size": pd.NA, "bytes": pd.NA})
     return ops, times.ravel()
 
 

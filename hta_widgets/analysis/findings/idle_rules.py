@@ -90,7 +90,7 @@ def _judge(cause: Cause, inputs: Inputs) -> Finding | None:
             apart_ns=apart_ns(inputs, ranks, cause.cause),
         ),
         reason=cause.reason,
-        where=where.text(),
+        where=where.text(len(ranks) > 1),
         follows=follows,
     )  # fmt: skip
     return loss.finding(
@@ -102,7 +102,9 @@ def _judge(cause: Cause, inputs: Inputs) -> Finding | None:
         lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
         explains=loss.alone,
         change=_keeps_memory(where) if cause is _SYNC else None,
-        title=f"{cause.title} (mostly {brief(where.region)})" if where.region else "",
+        title=f"{cause.title} (mostly {brief(where.region)})"
+        if _in_region(inputs, loss, where, cause)
+        else "",
         change_made=_graphs_already(where) if cause in _CUT_BY_GRAPHS and inputs.replays_graphs else "",
     )
 
@@ -122,6 +124,13 @@ def idle_finding(
         explains=loss.alone,
         **known,
     )
+
+
+def _in_region(inputs: Inputs, loss: Loss, where: Where, cause: Cause) -> bool:
+    """Whether it lies in a region where it is most, and where it is least, too."""
+    least = loss.ranks[int(loss.ns.argmin())]
+    alike = least == where.rank or where_of(inputs, least, cause).region == where.region
+    return alike and bool(where.region)
 
 
 def _mostly(loss: Loss, cause: str) -> Text:

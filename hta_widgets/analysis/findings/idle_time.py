@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,8 +82,19 @@ class Where:
         """Whether half of the time or more lies in the longest gap."""
         return self.longest_ns >= MOST * self.idle.length
 
-    def text(self) -> Text:
-        """`. 73 % of it lies in f. The longest gap is 3.00 ms`: few numbers each."""
+    def text(self, of_several: bool) -> Text:
+        """`. 73 % of it lies in f. The longest gap is 3.00 ms`: few numbers each.
+
+        of_several: the idle time is that of several ranks, of which this is one: `. On rank 5, 73 % of it`.
+        """
+        rank = Claim("idle_most_on", (self.rank,), "ranks", about={"cause": self.cause})
+        on = say("On {rank}, ", rank=rank) if of_several else NOTHING_SAID
+        where = NOTHING_SAID
+        for each in self._sentences(of_several):
+            where += say(". {on}{each}", on=on, each=each)
+        return where
+
+    def _sentences(self, of_several: bool) -> Iterator[Said]:
         whole = self.idle.length
         mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * whole
         parts: list[Said] = [
@@ -103,36 +114,37 @@ class Where:
             )
             for nth, place in enumerate(self.places[:_MENTIONED])
         ]
-        where = say(". {parts}", parts=says(parts)) if parts else NOTHING_SAID
+        if parts:
+            yield says(parts)
         told = {name for place in self.places for name in (place.name, *place.within)}
         if self.region and self.region not in told:
             share = self._part("idle_in_region", self.region_ns, region=self.region)
             region = place_claim("region_of_idle", self.region, self.rank, cause=self.cause)
-            where += say(". {share} of it lies in {region}", share=share, region=region)
+            yield say("{share} of it lies in {region}", share=share, region=region)
         if not self.recorded:
             unrecorded = self._part("idle_unrecorded", whole - self.recorded_ns)
             what = "no call" if parts else "nothing"
-            where += say(". {share} of it lies where the host recorded {what}", share=unrecorded, what=what)
+            yield say("{share} of it lies where the host recorded {what}", share=unrecorded, what=what)
         longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
-        where += say(
-            ". {longest} of it lies in one gap" if self.once else ". The longest gap is {longest}",
+        the = "the" if of_several else "The"
+        yield say(
+            "{longest} of it lies in one gap" if self.once else f"{the} longest gap is {{longest}}",
             longest=longest,
         )
         if self.drained_by:
-            where += say(
-                ". {share} of it lies after the host had waited in {call} until the device had nothing left "
+            yield say(
+                "{share} of it lies after the host had waited in {call} until the device had nothing left "
                 "to do",
                 share=self._part("idle_drained", self.drained_ns),
                 call=place_claim("drained_by", self.drained_by, self.rank, cause=self.cause),
             )
         if self.of_graphs:
             place, ns = max(("inside", self.in_replays_ns), ("between", self.between_replays_ns), key=_second)
-            where += say(
-                ". {share} of it lies {place} replays of graphs",
+            yield say(
+                "{share} of it lies {place} replays of graphs",
                 share=self._part(f"idle_{place}_replays", ns),
                 place=place,
             )
-        return where
 
     @property
     def of_graphs(self) -> bool:

@@ -42,13 +42,15 @@ def in_passes(inputs: Inputs) -> pd.Index[int]:
     if not inputs.has_operators or frame.empty:
         return frame.index[:0]
     keys = [frame["rank"], frame["process_group"].fillna("").astype(str), frame["stream"].fillna(-1)]
-    least = _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1)
     found, event_ids = frame.index[:0], frame["event_id"].to_numpy(np.int64)
     for own in frame.groupby(keys, sort=True).indices.values():
+        rank = int(frame["rank"].iloc[own[0]])
+        steps = inputs.scope.iterations or inputs.trace.rank(rank).iterations["iteration"]  # or guessed ones
+        least = _LEAST_PER_STEP * max(len(steps), 1)
         if len(own) < least:
             continue
         events = event_ids[own].tobytes()
-        if inputs.recorded(int(frame["rank"].iloc[own[0]]), _reduces_in_forward, least, events):
+        if inputs.recorded(rank, _reduces_in_forward, least, events):
             found = found.append(frame.index[own])
     return found
 

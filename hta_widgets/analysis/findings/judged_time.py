@@ -61,9 +61,10 @@ class JudgedTime:
 
     If the steps are marked (announced, or annotated regularly) and the scope names none, only complete steps
     count: what happens before and after them (starting the profiler, writing a checkpoint) would count as
-    lost time. Of those, steps are left out if there are others: those whose end is not recorded, and those in
-    which the program still starts up. Steps tile, so that the time between two belongs to the first. Guessed
-    steps do not count: then all recorded device work does.
+    lost time. Of those, steps are left out if there are others: those whose end is not recorded, those in
+    which the program still starts up, and those whose records are not whole on one of the ranks. Steps tile,
+    so that the time between two belongs to the first. Guessed steps do not count: then all recorded device
+    work does.
 
     Attributes:
         scope: what is judged. asked: what was asked for.
@@ -89,6 +90,15 @@ class JudgedTime:
         for rank in trace.ranks_of(scope):
             if contradicted := trace.rank(rank).contradicted_iterations:
                 complete = complete[(complete["rank"] != rank) | ~complete["iteration"].isin(contradicted)]
+        # what one rank did not record of a step, the others' records of it do not tell
+        doubted = {
+            step.iteration
+            for rank in trace.ranks_of(scope)
+            for step in trace.rank(rank).doubtful_steps
+            if step.doubt_ns
+        }
+        if not complete["iteration"].isin(doubted).all():
+            complete = complete[~complete["iteration"].isin(doubted)]
         # their windows must not be judged in place of those that others' work contradicts
         if not self.steps.loc[~self.steps["partial"], "open"].all():
             complete = complete[~complete["open"]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import LOOSE
+from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -125,10 +126,11 @@ def _require_known(inputs: Inputs) -> None:
             "them, in one recording, shows who is late.",
         )
     if unknown > _MOSTLY_UNKNOWN_PCT:
+        in_pairs = inputs.collectives["collective"].isin(POINT_TO_POINT).any()
+        writes = ", with a PyTorch that writes the ranks of sends and receives (Src Rank, Dst Rank)"
         raise MissingDataError(
             f"record of the partners in {percent(unknown)} of the communication that may be waiting",
-            "Record every rank, in the same run, with a PyTorch that writes the ranks of sends and receives "
-            "(Src Rank, Dst Rank).",
+            f"Record every rank, as a whole and in the same run{writes * bool(in_pairs)}.",
             "the ranks wait for others whose own waits are not recorded",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,18 +35,23 @@ def host_stall(inputs: Inputs) -> Finding | None:
         return None
     rank, idle, paused = found
     share, lost = _lost(inputs, rank, idle, paused.stall_ends, STALL_NS, bool(paused.collected))
-    times = Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "pause"))
-    longest = _longest(rank, idle)
+    many = len(idle) > 1
+    pauses = say(
+        "{times} with {up_to}{longest} of idle time{each}.{too}",
+        times=Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "pause")),
+        up_to="up to " * many,
+        longest=_longest(rank, idle),
+        each=" each" * many,
+        too=_too(inputs, rank, "stalls", least_ns=STALL_NS, collected=bool(paused.collected)),
+    )
     collected = 100.0 * paused.collected.length / idle.length
     if paused.collected.length >= _MOST * idle.length:
         text = say(
-            "{lost} while Python's garbage collector runs{places}. Collection is {share} of it. {times} "
-            "of up to {longest}.",
+            "{lost} while Python's garbage collector runs{places}. Collection is {share} of it. {pauses}",
             lost=lost,
             share=Claim("idle_in_garbage_collection", collected, "%", "paused", (rank,)),
             places=_places_text(rank, _named_places(inputs, rank, idle)),
-            times=times,
-            longest=longest,
+            pauses=pauses,
         )
         advice = (
             "Call gc.collect() every so many steps, where nothing waits for the host, with gc.disable() or "
@@ -55,12 +60,11 @@ def host_stall(inputs: Inputs) -> Finding | None:
     else:
         text = say(
             "{lost} while the host stops{places}. It records no operator and no call for {least} or more; "
-            "most steps have no such pause. {times} of up to {longest}.",
+            "most steps have no such pause. {pauses}",
             lost=lost,
             places=_places_text(rank, _named_places(inputs, rank, idle)),
             least=Claim("pause_threshold", STALL_NS, "ns"),
-            times=times,
-            longest=longest,
+            pauses=pauses,
         )
         advice = (
             "Look at what the program does then (checkpoints, logging, evaluation) and at other processes "
@@ -100,8 +104,9 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{lost} while the host records no operator and no call{places}. In most steps {call} ends it. "
-            "The longest stretch is {longest}.",
+            "The longest stretch is {longest}.{too}",
             lost=lost,
+            too=_too(inputs, rank, "recurring", least_ns=LEAST_NS, collected=False),
             call=place_claim("ends_pauses", paused.recurring_end, rank),
             places=_places_text(rank, places),
             longest=_longest(rank, idle),
@@ -130,6 +135,16 @@ def _alone(inputs: Inputs, rank: int, kind: str) -> int | None:
     others = [getattr(inputs.paused(each), kind).length for each in inputs.idle["rank"] if each != rank]
     most = getattr(inputs.paused(rank), kind).length
     return rank if others and most * len(others) >= ALONE * sum(others) else None
+
+
+def _too(inputs: Inputs, rank: int, kind: str, **about: Any) -> Text:
+    """The other ranks that lose much to such pauses, too."""
+    lost = {each: getattr(inputs.paused(each), kind).length for each in inputs.idle["rank"]}
+    others = tuple(each for each in lost if each != rank and 2 * lost[each] >= lost[rank])
+    if not others:
+        return NOTHING_SAID
+    ranks = Claim("paused_too", others, "ranks", about={"most": rank, **about})
+    return say(" On {ranks} it is at least half as much.", ranks=ranks)
 
 
 def _lost(

@@ -231,8 +231,6 @@ def _beside(inputs: Inputs, judged: Judged, first: list[Judged]) -> Saving:
     more = NOTHING_SAID
     if saving.section == "not now" and same:
         more = _later(inputs, saving, same)
-    elif len(same) > 1 and judged is same[-1]:
-        more = _together(inputs, same)
     text = say("{text} {more}", text=saving.text, more=more) if more else saving.text
     return replace(saving, text=text, confidence=saving.confidence or _confidence(inputs, judged))
 
@@ -319,22 +317,6 @@ def _later(inputs: Inputs, saving: Saving, before: list[Judged]) -> Text:
             "After {changes} it saves less than the steps differ from each other.", changes=_changes(before)
         )
     return say("Nor does it save anything after {changes}.", changes=_changes(before))
-
-
-def _together(inputs: Inputs, made: list[Judged]) -> Text:
-    """What findings that save something on a rank save together."""
-    rank = made[-1].saving.rank
-    assert rank is not None  # it was replayed
-    both = saved(inputs, rank, edits_of(made))
-    # where another clock times the steps under all changes, the figures cannot be compared
-    if both is None or both.ns < max(other.saving.ns or 0 for other in made):
-        return NOTHING_SAID
-    return say(
-        "The {count} changes together: {bound}{share} less.",
-        count=Claim("changes", len(made), "count"),
-        bound="at most " * both.bound,
-        share=inputs.of_time("saving", 100.0 * both.ns / both.whole_ns, (rank,)),
-    )
 
 
 def _changes(judged: list[Judged]) -> Said:

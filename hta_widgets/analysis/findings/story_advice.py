@@ -28,8 +28,9 @@ RANK: Final = "{rank}"
 """Stands in the texts of a rule for the rank of its finding."""
 # Sentences of a finding that tell how much it is, not why; and those of them that go without saying.
 _HOW_MUCH: Final = re.compile(
-    r"\d(?!.* of it lies (?:after|inside|between) )"
-    r"|(?:That is|They take|The longest (?:gap|stretch) is) \d"
+    r"(?:On rank \d+, )?"
+    r"(?:\d(?!.* of it lies (?:after|inside|between) )"
+    r"|(?:That is|They take|[Tt]he longest (?:gap|stretch) is) \d)"
 )
 _NO_NEWS: Final = re.compile(r"100 % of it lies there|That is 100 % of all waiting\.")
 _FORM_OF: Final = {"replay": "simulated", "bound": "bound", "analytic": "bound"}
@@ -155,8 +156,7 @@ def _sure(
     row: pd.Series, form: str,
 ) -> str:  # fmt: skip
     """How its saving is known; of what is hidden, what it saves once the first limit is gone."""
-    together = re.compile(r"The \d+ changes together")  # of all findings, which the bar says better
-    said = " ".join(each for each in sentences_of(str(row["saving"])) if not together.match(each))
+    said = str(row["saving"]).strip()
     if form != "hidden" or whole is None:
         if form == "bound" and row["method"] == "replay":
             said = f"{said} {_upper_bound(whole, parts, part, float(row['saving_pct']))}"

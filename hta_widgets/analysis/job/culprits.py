@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.job.ideal import COMMUNICATION
-from hta_widgets.analysis.job.model import JobModel
+from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.arrays import Int64
 
 LEAST = 1.02
@@ -31,8 +32,8 @@ class Culprit:
     # ranks at most; empty for other kinds
     ranks: tuple[int, ...] = ()
     won: float = 0.0  # what repairing them wins, a share of the loss
-    # for "nobody": the work varies from one microbatch to the next rather than between ranks
-    varies: bool = False
+    # for "nobody": what varies from one microbatch to the next rather than between ranks, if anything does
+    varies: Literal["work", "hosts", ""] = ""
     doubtful: bool = False  # for "unknown": communication with what was not recorded may hide who it is
     # for "place": which it is, such as "stage" 2
     scope: str = ""
@@ -134,8 +135,8 @@ def _missing(model: JobModel) -> float:
     return model.total - model.time(patient)
 
 
-def _varies(model: JobModel) -> bool:
-    """Does work that varies on each rank cost more than ranks that differ on average?"""
+def _varies(model: JobModel) -> Literal["work", "hosts", ""]:
+    """What varies on each rank and costs more than that ranks differ: work, or hosts that are late; or ""."""
     ops, taken = model.ops, pd.Series(model.taken)
     of_name = [ops["kind"], ops["name"]]
     own = taken.groupby([*of_name, ops["rank"]]).transform("mean")
@@ -143,6 +144,11 @@ def _varies(model: JobModel) -> bool:
     communicates = ops["kind"].isin(COMMUNICATION)
     even = own.where(~communicates, taken)
     level = (taken * all_ranks / own.where(own > 0, 1.0)).where(~communicates, taken)
-    times = (model.time(np.rint(of.to_numpy()).astype(np.int64)) for of in (even, level))
-    without_variation, without_level = times
-    return without_variation < without_level
+
+    def time(of: pd.Series) -> float:
+        return model.time(np.rint(of.to_numpy()).astype(np.int64))
+
+    if time(even) >= time(level):
+        return ""
+    of_hosts = ops["kind"].eq(HOST)
+    return "hosts" if time(even.where(of_hosts, taken)) < time(even.where(~of_hosts, taken)) else "work"

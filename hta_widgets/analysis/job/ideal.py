@@ -32,8 +32,8 @@ def ideal_times(
     unlike work, forward and backward or two layers: where ranks that do the same, and steps, agree on which
     operations of a name take longer, that of the step is shared in these proportions. Names that some
     ranks do not have at all count as one: what a rank spends on them is scaled to the mean of all ranks.
-    Communication: the median of the transfers of the same operation, size of group and place in the step (of
-    sends and receives: on the same lane).
+    Communication: the median of the transfers of the same operation, about as many bytes, size of group and
+    place in the step (of sends and receives: on the same lane).
 
     Source: "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025), whose jobs
     have equally many operations on all ranks.
@@ -99,4 +99,6 @@ def _place(of: pd.DataFrame) -> Int64:
     pairwise = (of["kind"] != "collective").to_numpy(np.bool_)
     nth = nth_of_each(numbered(group, members, rank, step, operation))
     size = np.where(pairwise, 2, of["group_size"].to_numpy(np.int64, na_value=-1))
-    return numbered(operation, distinct(size)[1], np.where(pairwise, lane, nth))
+    sent = np.maximum(of["bytes"].to_numpy(np.float64, na_value=1.0), 1.0)
+    about = distinct(np.rint(np.log2(sent)).astype(np.int64))[1]
+    return numbered(operation, distinct(size)[1], about, np.where(pairwise, lane, nth))

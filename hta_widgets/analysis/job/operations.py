@@ -124,15 +124,14 @@ def _work_of(rank_trace: RankTrace, _: None) -> _DeviceWork:
 
 @memoize_per_rank()
 def _device_work(rank_trace: RankTrace) -> _DeviceWork:
-    frame = rank_trace.iterations
-    whole = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
+    whole = _whole_steps(rank_trace)
     rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, whole))
     event_class = rank_trace.event_class[rows]
     copies = np.isin(event_class, _COPIES)
     launch = rank_trace.launch[rows]
     called = np.where(launch >= 0, rank_trace.start[np.maximum(launch, 0)], NOT_CALLED)
     device, devices = pd.factorize(rank_trace.device[rows])
-    iteration, end = rank_trace.iteration[rows].astype(np.int64), rank_trace.end[rows]
+    iteration = rank_trace.iteration[rows].astype(np.int64)
     columns: dict[str, Column] = {
         "iteration": iteration,
         "rank": np.full(len(rows), rank_trace.rank, np.int64),
@@ -140,30 +139,43 @@ def _device_work(rank_trace: RankTrace) -> _DeviceWork:
         "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
         "kind": np.where(event_class == EventClass.COMMUNICATION, 2, copies),
         "start_ns": rank_trace.start[rows],
-        "end_ns": end,
+        "end_ns": rank_trace.end[rows],
         "dur_ns": rank_trace.dur[rows],
         "called_ns": called,
-        "ended_before_ns": _ended_before(iteration, end, rank_trace),
+        "ended_before_ns": _ended_before(iteration, rank_trace),
     }
     return _DeviceWork(columns, *configurations(rank_trace, rows))
 
 
-def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
-    """When the device had ended the earlier iterations.
+def _whole_steps(rank_trace: RankTrace) -> Int64:
+    """The steps that are recorded whole, if there are any without those after one of which work is missing.
 
-    Before the first it has nothing to do when the host begins, unless there is work of earlier launches.
+    Until when the device was busy before these is not known.
     """
-    if not len(end):
-        return end
-    numbers, place = np.unique(iteration, return_inverse=True)
+    frame = rank_trace.iterations
+    numbers, whole = frame["iteration"].to_numpy(np.int64), ~frame["partial"].to_numpy(np.bool_)
+    lacking = np.isin(numbers, [step.iteration for step in rank_trace.doubtful_steps if step.doubt_ns])
+    known = whole & ~np.append(False, lacking[:-1])
+    return numbers[known if known.any() else whole]
+
+
+def _ended_before(iteration: Int64, rank_trace: RankTrace) -> Int64:
+    """When the device had ended the iterations before each of these, from the first of them on.
+
+    Before that it has nothing to do when the host begins, unless there is work of earlier launches.
+    """
+    if not len(iteration):
+        return iteration
+    every = np.flatnonzero(rank_trace.is_device & (rank_trace.iteration >= iteration.min()))
+    numbers, place = np.unique(rank_trace.iteration[every], return_inverse=True)
     ends = np.full(len(numbers), NOT_CALLED)
-    np.maximum.at(ends, place, end)
+    np.maximum.at(ends, place, rank_trace.end[every])
     begin = NOT_CALLED
     if not len(rank_trace.earlier_work):
         frame = rank_trace.iterations
         first = frame["iteration"].to_numpy(np.int64) == numbers[0]
         begin = int(frame["host_start_ns"].to_numpy(np.int64)[first][0])
-    return np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
+    return np.append(begin, np.maximum.accumulate(ends)[:-1])[np.searchsorted(numbers, iteration)]
 
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if job["cause"] == NONE:
         return f"No straggler: {job['evidence']}."
     share = percent(100.0 * job["cost_ns"] / job["time_ns"])
+    less = f"{duration(job['cost_ns'])} ({share}) less" if job["cost_ns"] > 0 else "as long"
     cause, low, high = job["cause"], job["slowdown_low"], job["slowdown_high"]
     open_end = ""
     if high - low >= _TELLING:
@@ -31,8 +32,8 @@ def sentence(frame: pd.DataFrame) -> str:
             f"from {low:.2f} to {high:.2f}."
         )
     return (
-        f"A step takes {duration(job['time_ns'])}. If no rank were slow, it would take "
-        f"{duration(job['cost_ns'])} ({share}) less. {capitalised(cause)}: {job['evidence']}.{open_end}"
+        f"A step takes {duration(job['time_ns'])}. With all operations at the times that are usual on all "
+        f"ranks, it would take {less}. {capitalised(cause)}: {job['evidence']}.{open_end}"
     )
 
 

@@ -209,7 +209,12 @@ def _who(model: JobModel, found: Culprit) -> str:
     else:
         who = f"rank {numbers} ({where})" if where else f"rank {numbers}"
     its = "Its" if len(found.ranks) == 1 or found.kind == "place" else "Their"
-    return f"{who}. {its} repair wins {100 * found.won:.0f} % of the loss"
+    return f"{who}. {its} repair wins {_won(found)} of the loss"
+
+
+def _won(found: Culprit) -> str:
+    """How much a repair wins: as others then are faster than on average, it may win more than the loss."""
+    return f"{100 * found.won:.0f} %" if found.won < 1.0 else "all"
 
 
 def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str, str]:
@@ -227,13 +232,11 @@ def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str,
     if found.kind == "missing":
         return (
             NOT_RECORDED,
-            f"waiting for ranks that were not recorded is {100 * found.won:.0f} % of the loss",
+            f"waiting for ranks that were not recorded is {_won(found)} of the loss",
         )
     if found.kind == "communication":
-        return SLOW_LINK, f"repairing all transfers wins {100 * found.won:.0f} % of the loss"
+        return SLOW_LINK, f"repairing all transfers wins {_won(found)} of the loss"
     text = f"no few of the {ranks} ranks make half of the loss"
-    return (
-        (IMBALANCE, f"{text}; work varies from one microbatch to the next")
-        if found.varies
-        else (NOBODY, text)
-    )
+    if found.varies == "work":
+        return IMBALANCE, f"{text}; work varies from one microbatch to the next"
+    return NOBODY, f"{text}; hosts are late now and then" if found.varies == "hosts" else text

@@ -311,6 +311,16 @@ def idle_mostly_on(job: Job, stated: Stated) -> str:
     return "" if much or apart(stated) else f"it is {times}"
 
 
+@check("idle_most_on")
+def idle_most_on(job: Job, stated: Stated) -> str:
+    """No other rank is idle for it longer."""
+    times = {
+        number: length(windows_of(idle_of(rank, stated.about["cause"]))) for number, rank in job.ranks.items()
+    }
+    here = times[stated.value[0]]
+    return "" if apart(stated) or here >= 0.99 * max(times.values()) else f"it is {times}"
+
+
 @check("longest_idle")
 def longest_idle(job: Job, stated: Stated) -> str:
     """The longest piece; without start-up and pauses it may be a shorter one."""
@@ -493,6 +503,17 @@ def paused(rank: PlainRank, about: dict[str, Any]) -> int:
     return sum(length(overlap(idle, window)) for window in chosen)
 
 
+@check("paused_too")
+def paused_too(job: Job, stated: Stated) -> str:
+    """Pauses of any kind that most steps have not, or collections, cost these ranks about half as much."""
+    times = {}
+    for number, rank in job.ranks.items():
+        before = {call.name for _, call in pauses(rank)}
+        times[number] = paused(rank, {"before": before, **stated.about})
+    most = times[stated.about["most"]]
+    return "" if all(times[rank] >= 0.4 * most for rank in stated.value) else f"it is {times}"
+
+
 @check("pauses")
 def number_of_pauses(job: Job, stated: Stated) -> str:
     """There are no more pieces of idle time of a late host."""
@@ -529,7 +550,8 @@ def idle_in_garbage_collection(job: Job, stated: Stated) -> str:
 def of_pauses(job: Job, stated: Stated) -> str:
     """The rank pauses; the call ends a pause, or is open in one."""
     if stated.unit == "ranks":
-        return "" if pauses(job.ranks[stated.value[0]]) else "it never pauses"
+        rank = job.ranks[stated.value[0]]
+        return "" if pauses(rank) or collecting(rank) else "it never pauses"
     found = pauses(the_rank(job, stated))
     if stated.measure == "ends_pauses":
         return "" if any(call.name == stated.value for _, call in found) else "it ends no pause"

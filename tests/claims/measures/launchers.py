@@ -74,37 +74,41 @@ def launched_by(job: Job, stated: Stated) -> str:
     return "" if low - 0.1 <= stated.value <= min(high, 100.0) + 0.1 else f"{low:.3g} to {high:.3g} %"
 
 
-def most_frequent(job: Job, stated: Stated, names: Counter[str]) -> str:
-    if stated.value not in names:
-        return f"around these launches are {list(names)[:5]}"
-    if bounded(stated) or names[stated.value] >= 0.98 * max(names.values()):
+def of_most(stated: Stated, places: list[str]) -> str:
+    """Whether a place, or one that is empty for none, is that of more than half of some launches."""
+    own = places.count(str(stated.value))
+    if not own:
+        return f"around these launches are {sorted(set(places))[:5]}"
+    if bounded(stated) or 2 * own > len(places):
         return ""
-    return f"{names.most_common(1)[0][0]} is around more of them"
+    return f"it is around {own} of {len(places)} of them"
 
 
 @check("launching_module")
 def launching_module(job: Job, stated: Stated) -> str:
-    """No module is the innermost around more of these launches."""
-    names: Counter[str] = Counter()
+    """A module, or modules of a class, are the innermost around most of these launches."""
+    places = []
     for _, calls in launched(job, stated):
         modules = [each.name for each in calls if each.name.startswith("nn.Module: ")]
-        names.update(modules[:1])
-    return most_frequent(job, stated, names)
+        places.append(modules[0] if modules else "")
+    if not any(each == stated.value for each in places):
+        places = [re.sub(r"_\d+$", "", each) for each in places]
+    return of_most(stated, places)
 
 
 @check("launching_line")
 def launching_line(job: Job, stated: Stated) -> str:
-    """From no line of the program more of these launches come, lines of libraries aside."""
+    """Most of these launches come from this line of the program, lines of libraries aside."""
     (rank,) = job.of(stated.ranks)
     if stated.about.get("call"):
-        return most_frequent(job, stated, lines_around(rank, str(stated.about["call"])))
+        return of_most(stated, lines_around(rank, str(stated.about["call"])))
     if not {"kind", "pattern", "units"} & set(stated.about):  # launches of something else: the line is there
         return "" if rank.named(stated.value) else "no such line is recorded"
-    names: Counter[str] = Counter()
+    places = []
     for _, calls in launched(job, stated):
         lines = [each.name for each in calls if LINE.search(each.name)]
-        names.update(name for name in lines[:1] if of_program(name))
-    return most_frequent(job, stated, names)
+        places.append(lines[0] if lines and of_program(lines[0]) else "")
+    return of_most(stated, places)
 
 
 def of_program(line: str) -> bool:
@@ -112,13 +116,12 @@ def of_program(line: str) -> bool:
     return not LIBRARY.search(line) and re.split(r"\.py\(|/", line)[0] not in OF_PYTHON
 
 
-def lines_around(rank: PlainRank, name: str) -> Counter[str]:
-    """The innermost lines of the program around calls of that name."""
-    lines: Counter[str] = Counter()
-    for call in rank.named(name):
-        found = [each.name for each in rank.around(call) if LINE.search(each.name)]
-        lines.update(list(filter(of_program, found))[:1])
-    return lines
+def lines_around(rank: PlainRank, name: str) -> list[str]:
+    """The innermost line of the program around each call of that name; empty for none."""
+    around_each = [[each.name for each in rank.around(call)] for call in rank.named(name)]
+    return [
+        next((line for line in names if LINE.search(line) and of_program(line)), "") for names in around_each
+    ]
 
 
 @check("launch_call")

@@ -60,9 +60,10 @@ def host_calls(job: Job, stated: Stated, names: Iterable[str]) -> list[Record]:
 
 @check("start_up_call_time")
 def start_up_call_time(job: Job, stated: Stated) -> str:
-    """As long as some calls of these names of the host are together."""
-    times = [call.dur for call in host_calls(job, stated, stated.about["calls"])]
-    return at_most(stated, sum(times)) if times else "they are never called"
+    """No longer than the device is idle while calls of these names are open."""
+    calls = host_calls(job, stated, stated.about["calls"])
+    idle = subtract([call.window for call in calls], the_rank(job, stated).busy["any"])
+    return at_most(stated, length(idle)) if calls else "they are never called"
 
 
 @check("start_up_on")

@@ -141,7 +141,7 @@ def test_a_pause_from_one_step_into_the_next_comes_once(tmp_path: Path):
             program.silence(13 * MS * late)
     _, rows = told(program, tmp_path)
     assert "unmarked_host" not in rows
-    assert "3 pauses of up to 15.0 ms" in rows["host_stall"]["text"]
+    assert "3 pauses with up to 15.0 ms of idle time each." in rows["host_stall"]["text"]
 
 
 def test_work_in_each_step_in_a_python_function(tmp_path: Path):
@@ -156,7 +156,7 @@ def test_a_host_that_stops_once(tmp_path: Path):
     row = rows["host_stall"]
     # neither idle time nor the excess of the slow step is told again
     assert not {"idle_host", "slow_steps", "unmarked_host"} & rows.keys()
-    assert "the host stops" in row["text"] and "1 pause of up to" in row["text"]
+    assert "the host stops" in row["text"] and "1 pause with 25.4 ms of idle time." in row["text"]
     assert "arbage" not in row["text"] and "record_python_gc_info" in row["suggestion"]
     assert row["cost_ns"] == pytest.approx(idle_before(program, "aten::mm", 10 * MS), abs=20 * US)
     assert row["edits"] == "[edits.pauses(before='aten::mm', longer_than_ns=10000000)]"
