@@ -6,6 +6,7 @@ Names are claims; they are shown as short as they stay telling.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,6 +25,7 @@ from hta_widgets.trace.rank_trace import RankTrace
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
 MODULE = re.compile(r"^nn\.Module: ")
+_NUMBER = re.compile(r"_\d+$")  # of a module, among those of its class
 _OWN_LINE = re.compile(r"\.py\(\d+\): ")
 
 
@@ -47,7 +49,8 @@ def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
     name, share = rank_trace.names[code], 100.0 * float(by_name[code]) / whole
     chosen = launch[found & (rank_trace.name[operator] == code)]
     python = rank_trace.event_class == EventClass.PYTHON
-    module = _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE.search))
+    modules = nearest(rank_trace, chosen, python, MODULE.search)
+    module = _mostly(rank_trace, modules) or _mostly(rank_trace, modules, module_class)
     ranks, about = (rank_trace.rank,), {"operator": name, **work}
     return say(
         " {most} ({share}) comes from {operator}{module}{line}.",
@@ -83,7 +86,7 @@ def line_claim(rank_trace: RankTrace, calls: Int64, through: bool = False, **abo
     python = rank_trace.event_class == EventClass.PYTHON
     found = nearest(rank_trace, calls, python, _is_own if through else _OWN_LINE.search)
     own = [row >= 0 and _is_own(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
-    line = _most_frequent(rank_trace, found[np.array(own, np.bool_)])
+    line = _mostly(rank_trace, np.where(own, found, -1))
     return place_claim("launching_line", line, rank_trace.rank, **about)
 
 
@@ -110,9 +113,15 @@ def at_place(word: str, claim: Claim) -> Text:
     return say(f" {word} {{place}}", place=claim)
 
 
-def _most_frequent(rank_trace: RankTrace, rows: Int64) -> str:
-    names = [rank_trace.names[code] for code in rank_trace.name[rows[rows >= 0]].tolist()]
-    return max(sorted(set(names)), key=names.count) if names else ""
+def _mostly(rank_trace: RankTrace, rows: Int64, named_as: Callable[[str], str] = str) -> str:
+    """The name of most of these rows, those that are none (-1) counted, too; "" if no name is."""
+    names = Counter(named_as(rank_trace.names[code]) for code in rank_trace.name[rows[rows >= 0]].tolist())
+    return next((name for name, count in names.most_common(1) if 2 * count > len(rows)), "")
+
+
+def module_class(name: str) -> str:
+    """`nn.Module: Linear` of its instance `nn.Module: Linear_3`."""
+    return _NUMBER.sub("", name)
 
 
 def nearest(rank_trace: RankTrace, rows: Int64, of_class: Bool, is_wanted: Callable[[str], object]) -> Int64:

@@ -148,7 +148,7 @@ def _of_kinds(kinds: pd.Series[float], ranks: list[int]) -> Said:
                 share=Claim("computing_in_kind", float(share), "%", "computing", tuple(ranks), about),
             )
         )
-    return say(" Of that: {parts}.{rest}", parts=says(parts[:2]), rest=says_then(parts[2:]))
+    return say(" Of computing time: {parts}.{rest}", parts=says(parts[:2]), rest=says_then(parts[2:]))
 
 
 def _headline(kinds: pd.Series[float], by_short: pd.Series[float]) -> str:

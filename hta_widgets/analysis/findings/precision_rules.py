@@ -192,15 +192,20 @@ def _finding(
     rank_trace = inputs.trace.rank(worst)
     name = str(by_name[by_name.index.isin(_names(rank_trace, units))].idxmax())
     rows = _rows(rank_trace, units)
-    row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
+    rows = rows[rank_trace.overlap(rows, inputs.scope)]
+    row = longest_run(rank_trace, rows, name)
+    names = {rank_trace.names[code] for code in rank_trace.name[rows].tolist()}
+    products = "Matrix products and convolutions {how}"
+    if any(map(_is_attention, names)):
+        products = "Products {how} and attention in fp32"
     which = {"units": units}
     known = any(inputs.of(rank, _beyond_half, units) for rank in ranks)
     measure = "lost_to_precision" if known else "half_of_products"
     into, are = ("fp32", "is") if units == _DOUBLE else ("16 bits", "are")
     lost_to = inputs.time_lost(measure, pct, cost, ranks, **which)
     text = say(
-        "Matrix products and convolutions {how} cost {lost} They take {share} of the time of matrix "
-        "products, convolutions and attention. {cores} The longest of these kernels is {longest}.",
+        f"{products} cost {{lost}} They take {{share}} of the time of matrix products, convolutions and "
+        "attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         lost=say(
             f"{{cost}} more than in {into}. That is so at half the peak of this device, or with half the "
@@ -237,6 +242,12 @@ def _rows(rank_trace: RankTrace, units: _Units) -> Int64:
     return compute[chosen[rank_trace.name[compute]]]
 
 
+def _is_attention(name: str) -> bool:
+    """Whether it is attention in fp32 on units of TF32."""
+    found = kernel_class(name)
+    return found.operation == "attention" and found.unit in _TF32
+
+
 @memoize_per_rank(last=2)
 def _names(rank_trace: RankTrace, units: _Units) -> frozenset[str]:
     """The kernels of a rank that multiply on these units.
@@ -251,7 +262,7 @@ def _names(rank_trace: RankTrace, units: _Units) -> frozenset[str]:
     for code in unique(rank_trace.name[rows]).tolist():
         name = rank_trace.names[code]
         found = kernel_class(name)
-        if found.operation == "attention" and found.unit in _TF32:
+        if _is_attention(name):
             attention.add(name)
         elif found.operation in MATRIX:
             named |= {name} if found.unit in units else set()

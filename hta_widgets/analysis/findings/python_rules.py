@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,7 +9,14 @@ import numpy as np
 from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.call_time import open_time
-from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest, open_in, place_claim
+from hta_widgets.analysis.findings.callers import (
+    MODULE,
+    line_claim,
+    module_class,
+    nearest,
+    open_in,
+    place_claim,
+)
 from hta_widgets.analysis.findings.compiled import compiles
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -27,8 +33,6 @@ PER_LAUNCH_NS: Final = 20_000
 
 LEFT: Final = 0.3
 """Of the host's time in a module once it is compiled."""
-
-_NUMBER = re.compile(r"_\d+$")
 
 
 class _Class(NamedTuple):
@@ -73,7 +77,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     line, about = line_claim(rank_trace, most.launches, module=most.name), {"module": most.name}
     pattern = f"{edits.exactly(most.name)}_*"
     gap = most.idle.longest
-    shown_by = open_in(rank_trace, gap, lambda name: _NUMBER.sub("", name) == most.name)
+    shown_by = open_in(rank_trace, gap, lambda name: module_class(name) == most.name)
     text = say(
         "In {module}{line} the host takes {each} for each launch, inner modules aside. For {lost} the device "
         "is idle meanwhile. The profiler's own time for each Python call is part of it.",
@@ -127,7 +131,7 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     pauses = Intervals(gaps.start[long], gaps.end[long])
     windows = rank_trace.windows(inputs.scope)
     found = []
-    names = np.array([_NUMBER.sub("", rank_trace.names[code]) for code in rank_trace.name[modules]])
+    names = np.array([module_class(rank_trace.names[code]) for code in rank_trace.name[modules]])
     for name in sorted({*names.tolist()}):
         mine = modules[names == name]
         inner = modules[np.isin(around, mine) & (names != name)]

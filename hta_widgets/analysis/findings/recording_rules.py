@@ -26,7 +26,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.recording import Recording
 from hta_widgets.trace.scope import Scope
 
-_MOST_CALLS = 2
+_MOST_CALLS, _WORTH_NAMING = 2, 0.05  # of the one that is waited for longest
 # What is asked of each rank, and stays when its columns are dropped.
 _FACTS = (
     "device_name", "device_events", "device_span", "work_names", "vetoes", "doubtful_steps", "without_launch",
@@ -336,7 +336,7 @@ def earlier_work(inputs: Inputs) -> Found | None:
 
 
 class _Cold(NamedTuple):
-    """What start-up spends on calls of a kind that are about the same, on the rank that spends most."""
+    """How long the device waits for calls of a kind that are about the same, on the rank that waits most."""
 
     ns: int
     rank: int
@@ -364,6 +364,8 @@ class _Cold(NamedTuple):
                 "compiled", self.about, "name", ranks=ranks, shown=brief(short_place(self.about))
             )
             what = say("compiling {what}", what=compiled if self.about else "code")
+        if not self.ns:  # it only waits around the call
+            return say("{what}", what=what)
         return say(
             "{what} ({time}{where})",
             what=what,
@@ -375,7 +377,7 @@ class _Cold(NamedTuple):
 
 
 def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> list[_Cold]:
-    """Where start-up spends most in these windows; of several ranks, the one that spends most there."""
+    """What the device waits for longest in these windows; of several ranks, on the one that waits most."""
     most: dict[tuple[str, str], _Cold] = {}
     for rank, window in windows.items():
         rank_trace = inputs.trace.rank(rank)
@@ -385,11 +387,14 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
                 (window[:, 0] < rank_trace.end[call.row]) & (window[:, 1] > rank_trace.start[call.row])
             ).any():
                 same.setdefault((call.kind, call.about), []).append(call.row)
+        idle = inputs.start_up[rank].idle & Intervals.union(window[:, 0], window[:, 1])
         for key, rows in same.items():
             names = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
-            cold = _Cold(int(rank_trace.dur[rows].sum()), rank, *key, names)
+            waited = idle & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+            cold = _Cold(waited.length, rank, *key, names)
             most[key] = max(most.get(key, cold), cold, key=lambda each: each.ns)
-    return sorted(most.values(), key=lambda each: (-each.ns, each.about))[:_MOST_CALLS]
+    found = sorted(most.values(), key=lambda each: (-each.ns, each.about))[:_MOST_CALLS]
+    return [each for each in found if each.ns >= _WORTH_NAMING * found[0].ns]
 
 
 def _calls_text(inputs: Inputs, calls: list[_Cold]) -> Text:

@@ -150,14 +150,16 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of a kernel breakdown in words."""
     if frame.empty:
         return "No device work belongs to the selection."
-    per_name = frame.groupby(["event_class", "name"], as_index=False)[["sum_ns", "count", "names"]].sum()
+    # as it is shown, a name stands for all kernels of it
+    shown = frame.assign(name=[short_kernel_name(name) for name in frame["name"]])
+    per_name = shown.groupby(["event_class", "name"], as_index=False)[["sum_ns", "count"]].sum()
     named = per_name[per_name["name"] != OTHERS]
     named = per_name if named.empty else named
     first = named.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     whole, count = int(frame["sum_ns"].sum()), int(first["count"])
     launches = counted(count, "launch", "launches")
     return (
-        f"Device work takes {duration(whole)}. The largest part is {short_kernel_name(first['name'])}: "
+        f"Device work takes {duration(whole)}. The largest part is {first['name']}: "
         f"{percent(100.0 * first['sum_ns'] / max(whole, 1))} in {launches}."
     )
 

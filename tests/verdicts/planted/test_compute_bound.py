@@ -49,7 +49,7 @@ def test_kinds_types_and_roof(tmp_path: Path) -> None:
     """2 x 4096^3 operations in 1 ms are 137 TFLOP/s, 44 % of what the tensor cores of an A100 compute."""
     said, text = verdict(tmp_path, steps((HALF, 9 * MS), (ADD, MS)))
     assert "the GPU computes 9" in said and ", mostly matrix products in bf16." in said
-    assert "Of that: matrix products in bf16 90.0 % and pointwise kernels 10.0 %." in text
+    assert "Of computing time: matrix products in bf16 90.0 % and pointwise kernels 10.0 %." in text
     assert "90.0 % of the device work is aten::mm, which reaches 44.1 % of its roof." in text
 
 
@@ -69,7 +69,7 @@ def test_kernels_of_unknown_kind_are_told_as_such(tmp_path: Path) -> None:
     _, text = verdict(tmp_path, steps((OTHER, 6 * MS), (ADD, 3 * MS)))
     assert "kernels whose names do not say what they do 66.7 % and pointwise kernels 33.3 %" in text
     said, text = verdict(tmp_path, steps((OTHER, 9 * MS)))
-    assert "Of that" not in text
+    assert "Of computing time" not in text
     assert f", mostly {OTHER}." in said
 
 

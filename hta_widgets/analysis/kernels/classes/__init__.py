@@ -40,7 +40,7 @@ def kernel_class(name: str) -> KernelClass:
     found = _parsed(name)
     if name.startswith("_Z"):  # some names tell more as they were recorded
         found = max(_parsed(demangled(name)), found, key=lambda each: (bool(each.unit), bool(each.operation)))
-    return replace(found, operand=operand_of(name, found.unit)) if found.unit else found
+    return replace(found, operand=found.operand or operand_of(name, found.unit)) if found.unit else found
 
 
 def _parsed(name: str) -> KernelClass:

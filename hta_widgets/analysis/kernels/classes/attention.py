@@ -45,12 +45,13 @@ def attention(name: str) -> KernelClass | None:
         )
     if found := _EFFICIENT.search(name):
         arch = int(found["arch"])
-        units: Unit | None = None
         if found["type"] != "f32":
-            units = "tensor_16bit" if arch >= 70 else None
-        elif arch >= 80:  # CUTLASS multiplies fp32 thrice in TF32, which keeps its precision
-            units = "tensor_tf32"
-        return KernelClass("mem-efficient", "attention", units, found["tile"])
+            return KernelClass(
+                "mem-efficient", "attention", "tensor_16bit" if arch >= 70 else None, found["tile"]
+            )
+        # CUTLASS multiplies fp32 thrice in TF32, which keeps its precision
+        units: Unit | None = "tensor_tf32" if arch >= 80 else None
+        return KernelClass("mem-efficient", "attention", units, found["tile"], operand="fp32")
     if found := _TRTLLM.search(name):
         return KernelClass("TensorRT-LLM", "attention", _TRTLLM_TYPES.get(found[1]))
     if _FLASHINFER.search(name):
