@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration, encodable, percent
+from hta_widgets.formatting import brief, duration, encodable, in_words, percent
 from hta_widgets.trace.class_rules import function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.health_finding import Finding
@@ -46,6 +46,7 @@ __all__ = [
     "rank_findings",
 ]
 
+_LISTED = 8
 _SUSPECTS_SHOWN = 5  # per rank; `suspects` has all
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
@@ -187,7 +188,7 @@ def _steps(trace: RankTrace) -> list[Finding]:
             )
         )
     if trace.contradicted_iterations:
-        numbers = ", ".join(map(str, trace.contradicted_iterations[:8]))
+        numbers = _listed(trace.contradicted_iterations)
         detail = f"iterations most of whose device work runs outside their time: {numbers}"
         remedy = trace.times_steps_better
         count = len(trace.contradicted_iterations)
@@ -195,9 +196,15 @@ def _steps(trace: RankTrace) -> list[Finding]:
     doubtful = {step.iteration for step in trace.doubtful_steps}
     cut = [number for number in frame.loc[frame["partial"], "iteration"].tolist() if number not in doubtful]
     if cut:
-        detail = f"iterations cut by the recording: {', '.join(map(str, cut))}"
+        detail = f"iterations cut by the recording: {_listed(cut)}"
         findings.append(Finding(trace.rank, "info", "partial_iterations", len(cut), detail))
     return findings
+
+
+def _listed(numbers: list[int]) -> str:
+    """`1, 2 and 3`; of many, how many more there are."""
+    more = len(numbers) - _LISTED
+    return in_words([*map(str, numbers[:_LISTED]), *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _options(trace: RankTrace) -> list[Finding]:

@@ -7,6 +7,7 @@ come regularly and hold the work), or guessed. There is always at least one iter
 and sorted.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -41,6 +42,7 @@ COLUMNS = {
 
 # A first or last step with less than this share of the work of a typical one was cut by the recording.
 PARTIAL_SHARE = 0.5
+_COMPILED_CALL = re.compile(r"(?:## )?Call CompiledFxGraph|Torch-Compiled Region")
 # An annotation is taken for the loop only if its spans cover this share of the launches (or operators).
 ANNOTATION_COVERS = 0.5
 # Repeats are taken for the loop only if they cover this share of it.
@@ -305,7 +307,8 @@ def _known(windows: list[Window], source: str) -> str:
     """How the iterations are known."""
     if source in ("ProfilerStep", "serving step"):
         return "announced"
-    if source != "annotation":
+    # the compiler marks calls of what it compiled: a layer as well as a step
+    if source != "annotation" or _COMPILED_CALL.match(windows[0].label):
         return "guessed"
     apart = np.diff([window.start for window in windows])
     usual = float(np.median(apart))
@@ -323,7 +326,8 @@ def _runs(windows: list[Window], source: str) -> list[int]:
 def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], source: str) -> list[int]:
     """The end of each window; of the last of a run that of its last event, if the profiler stopped after it.
 
-    Nothing is recorded then but the step itself, for longer than at the end of any other step.
+    Nothing is recorded then but the step itself, for longer than at the end of any other step, and no
+    operator later.
     """
     ends = [window.end for window in windows]
     if source != "ProfilerStep":
@@ -341,7 +345,11 @@ def _recorded_until(events: Recorded, windows: list[Window], runs: list[int], so
     if not early:  # as mostly: the others need not be looked at
         return ends
     of_all = _silent(events, of_step, windows)
+    operators = events.start[events.event_class == EventClass.HOST_OP]
     for at, ns, length in early:
+        until = windows[at + 1].start if at + 1 < len(windows) else np.inf
+        if ((operators >= ends[at]) & (operators < until)).any():
+            continue
         if ns - np.delete(of_all, at).max(initial=0) > TAIL_SHARE * length:
             ends[at] -= ns
     return ends

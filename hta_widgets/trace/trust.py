@@ -22,7 +22,7 @@ _WITHHELD: Final[dict[Claim, str]] = {
     "savings": "savings",
     "ranks": "comparisons of ranks",
     "steps": "step times",
-    "efficiency": "efficiency",
+    "efficiency": "device use",
 }
 # Checks of `Trace.health` that say something about the program, or about names, and not about records.
 _OF_NO_RECORD = frozenset(
@@ -33,6 +33,8 @@ _OF_NO_RECORD = frozenset(
 )  # fmt: skip
 # Remarks that concern every number, though nothing is wrong.
 _REMARKS = frozenset({"whole_microseconds"})
+# Checks whose sentence is not about what they count, or counts it itself.
+_COUNT_THEMSELVES = frozenset({"absent_ranks", "several_jobs", "several_processes"})
 _NOTES = 16
 
 
@@ -96,7 +98,8 @@ def _notes(trace: Trace) -> tuple[str, ...]:
     of_records = health["severity"].isin(("error", "warning")) & ~health["check"].isin(_OF_NO_RECORD)
     found: dict[tuple[str, str], list[int | None]] = {}
     for row in health[of_records | health["check"].isin(_REMARKS)].to_dict("records"):
-        count = f"{row['count']:,} " if row["count"] > 1 and row["detail"][:1].islower() else ""
+        counts = row["detail"][:1].islower() and row["check"] not in _COUNT_THEMSELVES
+        count = f"{row['count']:,} " if counts and row["count"] > 1 else ""
         key = f"{count}{row['detail']}", str(row["remedy"])
         found.setdefault(key, []).append(None if row["rank"] != row["rank"] else row["rank"])
     notes = []

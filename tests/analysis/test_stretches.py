@@ -39,13 +39,20 @@ def test_recordings_add_up(name: str, clock: IterationClock) -> None:
         assert set(counted) <= set(timed.rank(rank).iterations["iteration"])
 
 
-def test_each_stretch_has_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("exits", "last"),
+    [
+        (False, [("open", 91), ("tail", 209)]),
+        (True, [("step", 300), ("after", 100)]),  # the profiler still recorded when it ended
+    ],
+)
+def test_each_stretch_has_its_name(exits: bool, last: list[tuple[str, int]], tmp_path: Path) -> None:
     events = [slice_("import", "cpu_op", 0, 10)]
     for begin, number in ((20, 2), (120, 3), (1_000, 12), (1_100, 13)):
         dur = 300 if number == 13 else 100
         events.append(slice_(f"ProfilerStep#{number}", "user_annotation", begin, dur))
         events.append(slice_("aten::mm", "cpu_op", begin + 1, 90))
-    events.append(slice_("exit", "cpu_op", 1_450, 50))
+    events += [slice_("exit", "cpu_op", 1_450, 50)] * exits
     trace = Trace.open(write(tmp_path / "trace.json", events), cache=False)
     frame = stretches(trace)
     assert list(zip(frame["stretch"], frame["dur_ns"] // 1_000, strict=True)) == [
@@ -54,9 +61,7 @@ def test_each_stretch_has_its_name(tmp_path: Path) -> None:
         ("step", 100),
         ("between", 780),
         ("step", 100),
-        ("open", 91),
-        ("tail", 209),
-        ("after", 100),
+        *last,
     ]
 
 

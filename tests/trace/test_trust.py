@@ -63,3 +63,15 @@ def test_all_work_lost_withholds_all_about_work(tmp_path: Path) -> None:
 def test_real_and_written_recordings(name: str, level: str, text: str) -> None:
     trust = Trace.open(shared_input(name)).trust
     assert trust.level == level and text in trust.text
+
+
+@pytest.mark.parametrize("name", ["traces/hta/trace_filter", "cases/d01_interleaved"])
+def test_a_count_stands_before_what_is_counted(name: str) -> None:
+    notes = Trace.open(shared_input(name)).trust.notes
+    assert any(note.startswith(("Nothing was opened of ", "Events of processes ")) for note in notes)
+
+
+def test_many_numbers_are_cut_and_counted() -> None:
+    notes = " ".join(Trace.open(shared_input("traces/hta/mtia_inference_trace")).trust.notes)
+    assert "9 iterations most of whose device work runs outside their time: 2, 5, " in notes
+    assert " and 1 more." in notes

@@ -132,8 +132,9 @@ def sentence(frame: pd.DataFrame) -> str:
     if complete.empty:
         return "No complete step lies in the selection."
     starting, complete = complete[complete["start_up"]], complete[~complete["start_up"]]
-    if complete.empty:
+    if complete.empty and not starting["known"].eq("guessed").all():
         return "Every complete step in the selection holds start-up."
+    complete = starting if complete.empty else complete
     if complete["known"].eq("guessed").all():
         return guessed_steps(complete)
     ended = complete[~complete["open"]]
@@ -170,7 +171,7 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def guessed_steps(frame: pd.DataFrame) -> str:
     """What there is to say of iterations that no mark shows."""
-    remedy, count = "Call prof.step() after each.", frame["iteration"].nunique()
+    remedy, count = "Call prof.step() where a step ends.", frame["iteration"].nunique()
     if count < 2:
         return f"No steps are marked. {remedy}"
     return (
