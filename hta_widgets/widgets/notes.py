@@ -26,7 +26,8 @@ _CLAIMS: dict[str, Claim] = {
     "idle_breakdown": "idle_causes", "idle_gaps": "idle_causes", "stream_idle_breakdown": "idle_causes",
     "step_times": "steps", "step_parts": "steps",
     "stragglers": "ranks", "rank_waits": "ranks", "slowdown": "ranks",
-    "utilization": "efficiency", "roofline": "efficiency",
+    "temporal_breakdown": "efficiency", "gpu_utilization": "efficiency", "utilization": "efficiency",
+    "roofline": "efficiency",
 }  # fmt: skip
 # What leaves steps out whose records are in doubt, as the verdict does.
 _OF_WHOLE_STEPS = ("step_times", "step_parts", "slowdown", "utilization")

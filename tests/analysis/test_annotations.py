@@ -103,7 +103,7 @@ def test_without_device_regions_the_host_region_of_the_launch_counts(tmp_path):
     assert totals.loc["outer", ["kernel_count", "launches", "sum_ns"]].tolist() == [2, 2, 40]
     assert totals["pct"].sum() == pytest.approx(100)
     assert totals_in_words(annotation_totals(trace)) == (
-        "30.2 % of 215 ns of device work belongs to annotated regions. "
+        "30.2 % of 215 ns of device work was launched in annotated regions, on their threads. "
         "The largest part, 40 ns, belongs to outer."
     )
 
@@ -122,7 +122,10 @@ def test_regions_of_both_sides(tmp_path):
     assert host.loc["r", "std_ns"] == pytest.approx(200**0.5)
     device = user_annotations(trace)
     assert device[["rank", "name", "count", "sum_ns"]].to_numpy().tolist() == [[0, "r", 2, 600]]
-    assert "r: 600 ns on the device in 2 runs. A run takes 300 ns on average." in annotations.sentence(device)
+    assert annotations.sentence(device) == (
+        "The longest region on the device is r: 2 runs, 600 ns in all, idle time included. "
+        "A run takes 300 ns on average."
+    )
     assert user_annotations(trace, Scope(streams=(8,)))["sum_ns"].tolist() == [200]
     with pytest.raises(ValueError, match="side"):
         user_annotations(trace, side="tpu")

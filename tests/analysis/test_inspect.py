@@ -474,7 +474,9 @@ def test_the_longest_events_are_those_of_the_file(gpt2: Job) -> None:
     assert frame["dur_ns"].tolist() == [event["end"] - event["start"] for event in inside[:20]]
     assert frame["name"].tolist() == [event["name"] for event in inside[:20]]
     # named as in other panels
-    assert longest_sentence(frame).startswith(f"{short_kernel_name(inside[0]['name'])} takes longest, ")
+    assert longest_sentence(frame).startswith(
+        f"Of device work, {short_kernel_name(inside[0]['name'])} takes longest: "
+    )
     assert len(analysis.longest_events(gpt2.trace, most=0)) == 0
     with pytest.raises(ValueError, match="must not be negative"):
         analysis.longest_events(gpt2.trace, most=-1)

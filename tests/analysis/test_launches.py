@@ -55,6 +55,9 @@ def test_each_event_is_paired_with_its_call(tmp_path):
     assert frame["short_kernel"].tolist() == [False, True, True, True, False]
     assert frame["slow_call"].tolist() == [False, True, False, False, False]
     assert frame["delayed"].tolist() == [False, False, False, False, True]
+    # a call that launches a graph is longer than most of its kernels, which says nothing
+    assert sentence(frame).endswith(" 33.3 % of the 3 that a call launched alone run shorter than it.")
+    assert sentence(frame[frame["is_graph"]]).endswith(" after its call began.")
 
 
 def test_cutoffs_are_the_callers(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis import memory_owners, strategy_memory
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.strategy.model_states import recorded_optimizer
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from tests.support import shared_trace
@@ -33,6 +34,19 @@ def test_the_panel_has_the_owners():
         "All ranks need the same amount of memory, 2.29 GiB. Rank 0 needs it on cuda:0; "
         "87.1 % of it belongs to activation."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [("hta/nccl_parser_config", "sgd_momentum"), ("tracelens/mi300/resnet_act_checkpoint.json.gz", "sgd")],
+)
+def test_the_state_is_that_of_the_optimizer_that_was_recorded(name: str, optimizer: str) -> None:
+    trace = Trace.open(shared_trace(name))
+    rank = trace.ranks[0]
+    assert recorded_optimizer(trace.rank(rank)) == optimizer
+    frame = strategy_memory(trace)
+    assert frame.equals(strategy_memory(trace, optimizer=optimizer))
+    assert not frame.equals(strategy_memory(trace, optimizer="adam"))
 
 
 def test_without_memory_events_it_has_the_computed_model(tmp_path):

@@ -93,9 +93,18 @@ def test_sums_that_a_profiler_adds_are_no_operations():
     assert not {"Free", "Computing"} & set(op_counts(trace)["name"])
 
 
-@pytest.mark.parametrize("name", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"])
+def test_waits_of_a_device_are_none_of_its_work():
+    counts = op_counts(Trace.open(shared_trace("hta/mtia_inference_trace")))
+    assert not {"event_wait", "event_record"} & set(counts["name"])
+    assert "The most device time goes to merge: " in sentence(counts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "tracelens/torch_compile_triton"],
+)
 def test_shares_are_those_of_the_other_panels(name):
-    trace = examples.load(name)
+    trace = Trace.open(shared_trace(name)) if "/" in name else examples.load(name)
     counts, calls, kernels = (
         ANALYSES[kind].sentence(ANALYSES[kind].function(trace))
         for kind in ("op_counts", "call_stacks", "kernel_breakdown")

@@ -79,8 +79,18 @@ def test_most_headroom_comes_first_and_what_is_unknown_last(tmp_path: Path) -> N
     assert frame[["unit", "bound", "headroom_ns"]].iloc[3].isna().all()  # who knows on what it multiplies
     named = analysis.operators(trace).set_index("name")["bound"]
     assert named.dropna().to_dict() == frame.set_index("name")["bound"].dropna().to_dict()
-    assert sentence(frame).startswith("Of 1.30 ms of operators with a formula, ")
-    assert "(A100 40GB). The largest part, " in sentence(frame) and ", is in aten::add, " in sentence(frame)
+    begin = (
+        "At the peaks of the device (A100 40GB), operators with a formula would take 2.74 % of their 1.30 ms."
+    )
+    assert sentence(frame).startswith(f"{begin} The largest part of the rest, 892 µs, is in aten::add, ")
+
+
+def test_what_only_moves_an_unknown_amount_has_no_roof(tmp_path: Path) -> None:
+    shapes = operator("aten::fill_", 1, COPY, 100 * US, [1 << 20], kind="")
+    product = operator("aten::mm", 2, TF32, 100 * US, *SQUARE)
+    frame = roofline(opened(tmp_path, shapes, product)).set_index("name")
+    missing = frame.reindex(["aten::fill_"]).iloc[0][["bound", "efficiency_pct", "headroom_ns"]]
+    assert missing.isna().all() and frame.loc["aten::mm", "bound"] == "compute"
 
 
 def test_a_product_on_an_unknown_unit_has_no_roof(tmp_path: Path) -> None:

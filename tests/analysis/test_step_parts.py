@@ -65,6 +65,18 @@ def test_the_median_step_is_none_of_the_rank_that_does_something_else(tmp_path: 
     assert " Rank 0 differs most: the GPU computes 4.00 ms more and" in sentence(frame)
 
 
+def test_steps_that_are_shorter_than_the_median_one_are_told(tmp_path: Path) -> None:
+    frame = step_parts(job(tmp_path, [(14, 0), (10, 0)] * 3))
+    assert sentence(frame) == (
+        "Step 1 is 4.00 ms shorter than the median step. The GPU computes 4.00 ms less."
+    )
+
+
+def test_of_two_ranks_one_differs_from_the_other(tmp_path: Path) -> None:
+    text = sentence(step_parts(job(tmp_path, [(5, 5)] * 5, [(9, 1)] * 5)))
+    assert " Rank 1 differs from rank 0: the GPU computes 4.00 ms more and" in text
+
+
 def test_steps_that_are_too_few_have_no_median(tmp_path: Path) -> None:
     frame = step_parts(job(tmp_path, [(10, 1), (10, 2), (14, 6)]))
     assert frame[["change_ns", "median_rank", "median_iteration"]].isna().all(axis=None)

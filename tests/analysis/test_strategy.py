@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED
 from hta_widgets.analysis.strategy.table import runs_sentence, sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.edited_jobs import only
+from tests.analysis.kineto_file import event, write
 from tests.support import shared_trace, tried
 
 NAMES = {
@@ -73,6 +75,18 @@ def test_bundled_jobs_are_what_they_were_made_as(name: str) -> None:
         assert only(frame)["sent_bytes"] == sent
     assert sentence(frame).startswith(f"The job uses {NAMES[JOBS[name].strategy]} over ")
     assert sentence(frame).endswith("as expected.")
+
+
+def test_one_process_on_two_devices_is_no_single_device(tmp_path: Path) -> None:
+    events = [
+        event("kernel", "gemm", 1_000 * (1 + number), 900, tid=7, pid=number % 2, device=number % 2, stream=7)
+        for number in range(8)
+    ]
+    path = write(
+        tmp_path / "0.json", [*events, event("user_annotation", "ProfilerStep#1", 0, 10_000)], ranks=1
+    )
+    row = only(training_strategy(Trace.open(path, cache=False)))
+    assert row["strategy"] == "not recognised" and "one process uses 2 devices" in row["evidence"]
 
 
 @pytest.mark.parametrize("name", ALONE)

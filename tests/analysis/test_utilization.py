@@ -70,7 +70,7 @@ def test_a_step_is_compared_with_the_peaks_of_its_unit_and_of_memory(tmp_path: P
         assert row["mfu_reading"] == row["mbu_reading"] == "exact" and row["formula_pct"] == 100
     assert sentence(frame) == (
         "The job reaches 0.275 % MFU on A100 40GB. It reaches 0.275 % HFU and 0.162 % MBU. "
-        "A step takes 10.0 ms, and 100 % of its device work has a formula."
+        "A step takes 10.0 ms, and 100 % of its device work, communication aside, has a formula."
     )
 
 

@@ -4,7 +4,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hta_widgets.report.payload import pack
@@ -17,6 +17,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine generates slowly
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
 def test_what_is_packed_comes_back(value: dict[str, object]) -> None:
     assert unpack(pack(value)) == value

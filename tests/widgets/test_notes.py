@@ -22,6 +22,12 @@ def unsupported(trace: Trace, kind: str, scope: Scope | None = None) -> list[Not
     ("name", "kind", "why"),
     [
         ("recordings/captures", "idle_breakdown", "a graph is being captured, whose launches do not run."),
+        (
+            "recordings/captures",
+            "temporal_breakdown",
+            "a graph is being captured, whose launches do not run.",
+        ),
+        ("cases/h07_first_120_of_1000_lost", "gpu_utilization", "the work of 120 launches was not recorded."),
         ("recordings/captures", "roofline", "a graph is being captured, whose launches do not run."),
         ("cases/a07_device_clock_ahead", "idle_gaps", "clock runs at least 284 µs ahead of the host's."),
         (
@@ -42,6 +48,7 @@ def test_what_records_do_not_support_is_told(name: str, kind: str, why: str) -> 
     [
         ("recordings/captures", "kernel_breakdown"),  # kernels that ran
         ("cases/a07_device_clock_ahead", "step_times"),  # by the host's clock alone
+        ("cases/a07_device_clock_ahead", "temporal_breakdown"),
         ("recordings/transformer_gh200", "idle_breakdown"),
     ],
 )

@@ -149,9 +149,13 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"None of the {duration(whole)} of device work belongs to an annotated region."
     # Names are in order, so the first of equals is taken.
     first = str(inside.idxmax())
+    on_device = frame["source"].eq("gpu_user_annotation").any()
+    how = (
+        "belongs to annotated regions" if on_device else "was launched in annotated regions, on their threads"
+    )
     return (
-        f"{percent(100.0 * inside.sum() / max(whole, 1))} of {duration(whole)} of device work belongs to "
-        f"annotated regions. The largest part, {duration(inside[first])}, belongs to {first}."
+        f"{percent(100.0 * inside.sum() / max(whole, 1))} of {duration(whole)} of device work {how}. The "
+        f"largest part, {duration(inside[first])}, belongs to {first}."
     )
 
 

@@ -129,11 +129,12 @@ def sentence(frame: pd.DataFrame) -> str:
     per_name = frame.groupby("name", as_index=False)[["sum_ns", "count"]].sum()
     first = per_name.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     count = int(first["count"])
-    side = "device" if frame["on_device"].iloc[0] else "host"
+    on_device = bool(frame["on_device"].iloc[0])
+    runs = f"{counted(count, 'run')}, {duration(first['sum_ns'])}{' in all' * (count > 1)}"
     each = f" A run takes {duration(first['sum_ns'] / count)} on average." if count > 1 else ""
     return (
-        f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} on the "
-        f"{side} in {counted(count, 'run')}.{each}"
+        f"The longest region on the {'device' if on_device else 'host'} is {brief(first['name'])}: {runs}"
+        f"{', idle time included' * on_device}.{each}"
     )
 
 

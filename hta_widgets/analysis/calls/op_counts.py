@@ -87,10 +87,11 @@ def counts_by_name(
 
 def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
     """Which of these rows `op_counts` counts."""
-    work = rank_trace.is_device[rows]
+    waits = rank_trace.event_class[rows] == EventClass.SYNC
+    work = rank_trace.is_device[rows] & ~waits
     # The profiler's own span (category `Trace`) is not work.
     apart = np.array([text.startswith("gpu_") or text == "Trace" for text in rank_trace.categories], np.bool_)
-    on_host = ~(work | (rank_trace.event_class[rows] == EventClass.SYNC) | apart[rank_trace.category[rows]])
+    on_host = ~(work | waits | apart[rank_trace.category[rows]])
     if launched:
         work &= rank_trace.launch[rows] >= 0
     return {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
@@ -107,18 +108,18 @@ def sentence(frame: pd.DataFrame) -> str:
         return "Nothing ran."
     names, count = frame["name"].nunique(), int(frame["count"].sum())
     sentences = [f"{counted(names, 'operation')} ran {counted(count, 'time')}."]
-    ordered = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable")
     for of, on_device, named in (("host", False, brief), ("device", True, short_kernel_name)):
-        rows = ordered[ordered["on_device"] == on_device]
+        rows = frame[frame["on_device"] == on_device]
         whole = int(rows["exclusive_duration_ns"].sum())
         if whole:
-            top = rows.iloc[0]
+            # as it is shown, a name stands for all operations of it
+            shown = rows.assign(name=[named(name) for name in rows["name"]])
+            each = shown.groupby("name")[["exclusive_duration_ns", "count"]].sum()
+            top = each.sort_values("exclusive_duration_ns", ascending=False, kind="stable").iloc[0]
             share = percent(100.0 * int(top["exclusive_duration_ns"]) / whole)
             runs = counted(int(top["count"]), "run")
             itself = "" if on_device else " itself"
-            sentences.append(
-                f"The most {of} time goes to {named(top['name'])}{itself}: {share} of it, in {runs}."
-            )
+            sentences.append(f"The most {of} time goes to {top.name}{itself}: {share} of it, in {runs}.")
     return " ".join(sentences)
 
 

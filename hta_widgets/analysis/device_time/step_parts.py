@@ -145,20 +145,24 @@ def sentence(frame: pd.DataFrame) -> str:
     compared = complete[complete["change_ns"].notna() & ~complete["open"]]
     if compared.empty:
         return f"Fewer than {LEAST_STEPS} complete steps, so none can be compared with a median step."
-    longest = int(compared["change_ns"].to_numpy(np.int64).argmax())
-    row = compared.iloc[longest]
-    change = int(row["change_ns"])
-    median = int(row["dur_ns"]) - change
+    changes_ns = compared["change_ns"].to_numpy(np.int64)
+    unlike = int(changes_ns.argmax())
+    medians = compared["dur_ns"].to_numpy(np.int64) - changes_ns
+    if (changes_ns < _ALIKE * medians).all() and (-changes_ns >= _ALIKE * medians).any():
+        unlike = int(changes_ns.argmin())  # none is longer than the median, and some are shorter
+    row = compared.iloc[unlike]
+    change, median = int(changes_ns[unlike]), int(medians[unlike])
     place = f"step {row['iteration']}"
     if compared["rank"].iloc[0] != compared["rank"].iloc[-1]:
         place += f" on rank {row['rank']}"
-    if change < _ALIKE * median:
+    if abs(change) < _ALIKE * median:
         longer = f" The longest, {place}, takes {percent(100.0 * change / median)} more than the median."
         said = f"All steps take about {duration(median)}.{longer * (change > 0)}"
         return f"{said}{_other_rank(frame, compared)}"
-    changes = _changes(frame, compared).iloc[longest].to_dict()
+    changes = _changes(frame, compared).iloc[unlike].to_dict()
     cause = cause_of_change({str(part): int(change) for part, change in changes.items()})
-    return f"{capitalised(place)} is {duration(change)} longer than the median step. {cause}"
+    than = f"{duration(abs(change))} {'longer' if change > 0 else 'shorter'} than the median step"
+    return f"{capitalised(place)} is {than}. {cause}"
 
 
 def _changes(frame: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
@@ -176,13 +180,16 @@ def _other_rank(frame: pd.DataFrame, compared: pd.DataFrame) -> str:
     of_rank = _changes(frame, compared).groupby(compared["rank"]).mean()
     if len(of_rank) < 2:
         return ""
-    unlike = (of_rank - of_rank.median()).abs().max(axis=1)
+    of_two = len(of_rank) == 2  # their median lies between them
+    apart = of_rank - (of_rank.iloc[0] if of_two else of_rank.median())
+    unlike = apart.abs().max(axis=1)
     if unlike.max() < _UNLIKE * compared["dur_ns"].median():
         return ""
     at = int(unlike.to_numpy(np.float64).argmax())
-    changes = (of_rank - of_rank.median()).iloc[at].round().astype("int64").to_dict()
+    changes = apart.iloc[at].round().astype("int64").to_dict()
     cause = decapitalised(cause_of_change({str(part): change for part, change in changes.items()}))
-    return f" Rank {of_rank.index[at]} differs most: {cause}"
+    differs = f"differs from rank {of_rank.index[0]}" if of_two else "differs most"
+    return f" Rank {of_rank.index[at]} {differs}: {cause}"
 
 
 ANALYSIS = Analysis(

@@ -94,10 +94,11 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The selection holds neither device work nor operators."
     first = frame.iloc[0]
-    named = brief if first["event_class"] == EventClass.HOST_OP.label else short_kernel_name
+    of_host = first["event_class"] == EventClass.HOST_OP.label
+    compared, name = ("operators", brief) if of_host else ("device work", short_kernel_name)
     return (
-        f"{named(first['name'])} takes longest, {duration(int(first['dur_ns']))} on rank {first['rank']}: "
-        f"event {first['rank']}:{first['event_id']}."
+        f"Of {compared}, {name(first['name'])} takes longest: {duration(int(first['dur_ns']))} on rank "
+        f"{first['rank']}, event {first['rank']}:{first['event_id']}."
     )
 
 

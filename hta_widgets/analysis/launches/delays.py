@@ -144,11 +144,17 @@ def sentence(frame: pd.DataFrame) -> str:
     if len(frame) == 1:
         return f"1 device event was launched, by {apis.index[0]}. It starts {latency} after its call began."
     most = "all" if len(apis) == 1 else "most"
-    return (
+    text = (
         f"{len(frame):,} device events were launched, {most} by {apis.index[0]}. The median starts {latency} "
-        f"after its call began. {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the "
-        "call that launched them."
+        "after its call began."
     )
+    own = frame[~frame["is_graph"]]  # a call that launches many is longer than most of them
+    if own.empty:
+        return text
+    short = percent(100.0 * float(own["short_kernel"].mean()))
+    if len(own) == len(frame):
+        return f"{text} {short} run shorter than the call that launched them."
+    return f"{text} {short} of the {len(own):,} that a call launched alone run shorter than it."
 
 
 def measured(rank_trace: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:

@@ -280,7 +280,8 @@ def _evaluate(known: Known, call: int, time: int, sums: Float64) -> None:
         compute = sums[_TIMED_FLOPS] / known.speeds[known.unit[call]]
     if sums[_BYTES_NS]:
         memory = sums[_TIMED_BYTES] / known.bandwidth
-    if (sums[_FLOPS_NS] or sums[_BYTES_NS]) and compute == compute and memory == memory:
+    # that nothing is computed says nothing where it is not known what is moved
+    if (sums[_TIMED_FLOPS] or sums[_BYTES_NS]) and compute == compute and memory == memory:
         sums[_COMPUTE_ROOF_NS], sums[_MEMORY_ROOF_NS] = compute, memory
         sums[_ROOF_NS], sums[_ROOFED_NS] = max(compute, memory), time
 

@@ -116,10 +116,11 @@ def sentence(frame: pd.DataFrame) -> str:
     )
     rows = known[known["name"] == name]  # of all ranks, most headroom first
     first, most = rows.iloc[0], int(rows["headroom_ns"].sum())
+    reached = f"{percent(first['efficiency_pct'])} of what"
     return (
-        f"Of {duration(spent)} of operators with a formula, {percent(100.0 * above / spent)} lies above the "
-        f"roofs of the device ({first['device']}). The largest part, {duration(most)}, is in {brief(name)}, "
-        f"which reaches {percent(first['efficiency_pct'])} of what "
+        f"At the peaks of the device ({first['device']}), operators with a formula would take "
+        f"{percent(100.0 * (spent - above) / spent)} of their {duration(spent)}. The largest part of the "
+        f"rest, {duration(most)}, is in {brief(name)}, which reaches {reached} "
         f"{'its unit computes' if first['bound'] == 'compute' else 'memory delivers'}."
     )
 

@@ -164,7 +164,7 @@ def sentence(frame: pd.DataFrame) -> str:
         [
             *reached,
             f"{step} takes {duration(row['step_ns'] / row['steps'])}, and {percent(row['formula_pct'])} of "
-            "its device work has a formula.",
+            "its device work, communication aside, has a formula.",
         ]
     )
 

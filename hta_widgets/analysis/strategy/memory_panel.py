@@ -20,6 +20,7 @@ from hta_widgets.trace.scope import Scope
 COMPUTED: Final = "computed, not measured"
 """The device of what was computed."""
 
+_OPTIMIZERS: Final = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
 _STATES: Final = ("parameters", "gradients", "optimizer state", "master weights")
 
 
@@ -57,8 +58,10 @@ def sentence(frame: pd.DataFrame) -> str:
         of_ranks = frame.groupby("rank", sort=True)["bytes"].sum()
         rank = int(of_ranks.index[int(of_ranks.to_numpy(np.int64).argmax())])
         parts = frame[frame["rank"] == rank]
+        columns = (parts[name] for name in ("name", "bytes", "basis"))
         said = ", ".join(
-            f"{name} {byte_size(size)}" for name, size in zip(parts["name"], parts["bytes"], strict=True)
+            f"{name}{_of_optimizer(name, basis)} {byte_size(size)}"
+            for name, size, basis in zip(*columns, strict=True)
         )
         needed = byte_size(int(of_ranks.max()))
         return f"Computed, not measured: the model needs {needed} on rank {rank} ({said})."
@@ -71,6 +74,11 @@ def sentence(frame: pd.DataFrame) -> str:
     peak = int(most["peak_bytes"])
     share = percent(100.0 * most["bytes"] / peak if peak else 0.0)
     return f"{who_needs_most(frame)}; {share} of it {owner}."
+
+
+def _of_optimizer(name: str, basis: str) -> str:
+    """Which optimizer its state is that of."""
+    return f" of {_OPTIMIZERS[basis.partition(':')[0]]}" if name == "optimizer state" else ""
 
 
 ANALYSIS = Analysis(

@@ -17,7 +17,11 @@ def tensor_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> 
         words = f"all-reduces equal messages {times} times in forward and {sizes(back)[size]} in backward"
         return Reading(TENSOR, words, units=(size,), reduced_dtype=dtypes(used), used=used)
     if there and not backward:
-        return unknown("the group all-reduces in forward only, as tensor parallelism and metrics do", False)
+        return unknown(
+            "the group all-reduces outside of the backward pass only, as tensor parallelism, metrics and "
+            "gradients that are reduced after it do",
+            False,
+        )
     return unknown("the group reduces no gradients", False)
 
 

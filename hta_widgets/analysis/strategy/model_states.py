@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal
 
+import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.memory.usage import memory_timeline
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
@@ -26,11 +29,14 @@ from hta_widgets.analysis.strategy.table import job_evidence, training_strategy
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 
 Optimizer = Literal["adam", "adamw", "sgd", "sgd_momentum"]
 
 _STATES: Final[dict[str, int]] = {"adam": 2, "adamw": 2, "sgd": 0, "sgd_momentum": 1}
+_STEP = re.compile(r"Optimizer\.step#(\w+)\.step$")
+_IN_PLACE = re.compile(r"aten::(?:_foreach_)?mul_$")
 _MASTER_BYTES = 4
 _WHOLE = (DDP, NO_SHARD)
 _SHARDED = (FULL_SHARD, SHARD_GRAD_OP, FSDP, HYBRID_SHARD, HYBRID_SHARD_ZERO2, ZERO_3)
@@ -46,7 +52,7 @@ _COLUMNS = {
 def strategy_memory(
     trace: Trace,
     scope: Scope | None = None,
-    optimizer: Optimizer = "adam",
+    optimizer: Optimizer | None = None,
     master_weights: bool = False,
     element_bytes: int | None = None,
 ) -> pd.DataFrame:
@@ -69,7 +75,8 @@ def strategy_memory(
     Args:
         trace: the job.
         scope: ranks, iterations, window; streams and names of communication kernels.
-        optimizer: decides k: "adam" and "adamw" 2, "sgd_momentum" 1, "sgd" 0.
+        optimizer: decides k: "adam" and "adamw" 2, "sgd_momentum" 1, "sgd" 0. Default the one whose steps are
+            recorded, of SGD with momentum if it multiplies in place; "adam" where none of these is.
         master_weights: the optimizer keeps a copy of the parameters and its state in float32, as mixed
             precision does in the paper (its K = 12 bytes for Adam).
         element_bytes: b; default that of the parameters as they are sent (FSDP may keep shards in a wider
@@ -86,7 +93,7 @@ def strategy_memory(
         MissingDataError: no rank's strategy and model size are known.
         ValueError: an unknown optimizer.
     """
-    if optimizer not in _STATES:
+    if optimizer is not None and optimizer not in _STATES:
         raise ValueError(f"optimizer is one of {', '.join(_STATES)}, not {optimizer!r}")
     scope = scope or Scope()
     rows = []
@@ -98,7 +105,8 @@ def strategy_memory(
     for rank, evidence in models:
         if groups[rank] > 1:
             continue
-        computed = _computed(evidence, optimizer, master_weights, element_bytes)
+        used = optimizer or recorded_optimizer(trace.rank(rank)) or "adam"
+        computed = _computed(evidence, used, master_weights, element_bytes)
         measured = _measured(trace, rank, scope)
         rows += [(rank, evidence.reading.strategy, *row) for row in (*computed, *measured)]
     if not rows:
@@ -110,6 +118,21 @@ def strategy_memory(
             else "no rank's strategy is recognised as data parallelism",
         )
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+
+
+def recorded_optimizer(rank_trace: RankTrace) -> Optimizer | None:
+    """The optimizer whose steps a rank recorded; None if it recorded none, or one of another kind."""
+    steps = {code: found[1] for code, name in enumerate(rank_trace.names) if (found := _STEP.match(name))}
+    kinds = {kind.lower() for kind in steps.values()}
+    if len(kinds) != 1:
+        return None
+    if kinds == {"sgd"}:
+        rows = np.flatnonzero(np.isin(rank_trace.name, list(steps)) & rank_trace.on_host)
+        inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+        multiplies = [code for code, name in enumerate(rank_trace.names) if _IN_PLACE.match(name)]
+        calls = rank_trace.start[np.isin(rank_trace.name, multiplies)]
+        return "sgd_momentum" if inside.holds(calls).any() else "sgd"
+    return next((known for known in ("adam", "adamw") if kinds == {known}), None)
 
 
 def _has_model(evidence: GroupEvidence) -> bool:
