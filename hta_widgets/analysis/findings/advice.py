@@ -33,6 +33,8 @@ _REMEDIES = {
     "aclopCompile": "torch.npu.set_compile_mode(jit_compile=False) takes operators that CANN has compiled",
 }
 
+_ON_CPU = re.compile("CPUAdam|CPUAdagrad")  # optimizers that launch nothing
+
 
 def data_stall(inputs: Inputs, where: Where) -> str:
     """The loader's workers, or the function that its time goes to."""
@@ -107,7 +109,14 @@ def _late_host(inputs: Inputs, where: Where) -> str:
     if _between_copies(inputs, where):
         return f"Look at {_first(where)} first. {_JOIN}"
     around = (where.places[0].name, *where.places[0].within)
-    remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
+    remedy = next(
+        (
+            text
+            for word, text in _REMEDIES.items()
+            if any(word in name and not _ON_CPU.search(name) for name in around)
+        ),
+        "",
+    )
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
     return f"{first} {_less_host_work(inputs, where)}"
 

@@ -337,7 +337,7 @@ def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float], floa
 RULES = (
     Rule(
         topic="fp64_units",
-        question="on which units kernels multiply",
+        question="whether kernels multiply on the fastest units",
         title="Multiplying in double precision",
         label="FP64 matmuls",
         cause="the double precision of matmuls",
@@ -348,7 +348,7 @@ RULES = (
     ),
     Rule(
         topic="fp32_units",
-        question="on which units kernels multiply",
+        question="whether kernels multiply on the fastest units",
         title="Multiplying in full fp32",
         label="FP32 matmuls",
         cause="the full fp32 precision of matmuls",
@@ -360,7 +360,7 @@ RULES = (
     ),
     Rule(
         topic="tf32_units",
-        question="on which units kernels multiply",
+        question="whether kernels multiply on the fastest units",
         title="Multiplying in TF32 instead of 16 bits",
         label="TF32 matmuls",
         cause="the TF32 precision of matmuls",

@@ -115,7 +115,7 @@ def test_nothing_is_said_of_an_unknown_device(tmp_path: Path, device: str | None
     rows = overview(opened(tmp_path, program(), device))
     gap = rows[rows["severity"] == OPEN].iloc[0]
     assert (
-        "on which units kernels multiply" in gap["text"]
+        "whether kernels multiply on the fastest units" in gap["text"]
         and ("datasheet" if device else "name of the device") in gap["text"]
     )
 
@@ -167,7 +167,7 @@ def test_a_device_without_datasheet_has_a_compute_capability(
 
 def test_units_that_no_name_tells_are_not_checked(tmp_path: Path) -> None:
     rows = overview(opened(tmp_path, steps(("triton_tem_fused_mm_0", 12), (ADD, 8))(), A100))
-    gaps = rows[(rows["severity"] == OPEN) & rows["text"].str.contains("on which units kernels multiply")]
+    gaps = rows[(rows["severity"] == OPEN) & rows["text"].str.contains("whether kernels multiply on the fastest units")]
     assert gaps["text"].str.contains("unit in the names of 100 % of the kernels that multiply").all() and len(
         gaps
     )

@@ -10,7 +10,10 @@ _BMM = re.compile(
     r"^bmm_(?P<out>[A-Z][a-z0-9]+)_(?P<a>(?:Bfloat16|Fp16|E\dm\d|Mx\w\dm\d))(?P<b>Bfloat16|Fp16|E\dm\d|Mx\w\dm\d)?_"
 )
 _BMM_TYPES = {"Bfloat16": "bf16", "Fp16": "fp16"}
-_OGS = re.compile(r"^_?matmul_ogs_\w*?_(?P<tile>\d+x\d+x\d+)x(?P<split>\d+)")
+# the types of the result, of activations and of weights, which are converted to the activations'
+_OGS = re.compile(
+    r"^_?matmul_ogs_(?:[NT]+_[a-z]+\d+\w*?x(?P<type>[a-z]+\d+)\w*?x)?\w*?_(?P<tile>\d+x\d+x\d+)x(?P<split>\d+)"
+)
 _PRODUCTS = (
     (re.compile(r"\bdeep_gemm::\w*fp8_\w*gemm"), KernelClass("DeepGEMM", "gemm", "tensor_8bit")),
     (re.compile(r"\bdeep_gemm::"), KernelClass("DeepGEMM", "gemm")),
@@ -31,8 +34,9 @@ def other_product(name: str) -> KernelClass | None:
         )
     if found := _OGS.match(name):
         words = name[found.end() :].split("_")
+        unit = unit_of_types([found["type"]]) if found["type"] else None
         return KernelClass(
-            "Triton", "gemm", None, found["tile"], split_k=found["split"] != "1", epilogue=epilogue_of(words)
+            "Triton", "gemm", unit, found["tile"], split_k=found["split"] != "1", epilogue=epilogue_of(words)
         )
     return next((known for pattern, known in _PRODUCTS if pattern.search(name)), None)
 
