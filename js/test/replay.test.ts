@@ -78,6 +78,15 @@ it("tells what each edit saves alone and after those that save more", () => {
   expect(chain({})).toEqual([]);
 });
 
+it("maps the speeds of host and kernels", () => {
+  const steps = replay.speedMap({}, [1, 4]);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  const of = (settings: Settings) => replay.whole(settings).after;
+  const after = [of({}), of({ kernels: 0.25 }), of({ host: 0.25 }), of({ host: 0.25, kernels: 0.25 })];
+  expect(step.value).toEqual({ speeds: [1, 4], before: 161, after });
+});
+
 it("does not change the graph", () => {
   const edit = editOf(graph, controls, { loader: 0 });
   expect([graph.weight[0], edit.weight[0]]).toEqual([100, 40]);

@@ -113,6 +113,9 @@ it("shows what was recorded, and what cannot change", async () => {
 it("answers while the hand moves, and tells the kernel when it rests", async () => {
   const { el, model } = await show();
   drag(slider(el, "kernels"), 145);
+  const filled = (end: string) => Number(slider(el, "kernels").style.getPropertyValue(`--hta-${end}`));
+  await vi.waitFor(() => expect(filled("to")).toBeCloseTo(0.725, 3));
+  expect(filled("from")).toBe(0.5);
   const moved = "161 → 141 ns for the recording with compute kernels 1.82× as fast";
   await vi.waitFor(() => expect(headline(el)).toBe(moved));
   expect(model.get("settings")).toEqual({});

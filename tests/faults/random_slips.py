@@ -31,6 +31,7 @@ _TOKENS = {
 }  # fmt: skip
 _MOST_TESTS = 5  # files of tests for a slip
 _ABOUT = 4  # of them about its file
+_FEW = 4  # where no more run its line, what it answers may be remembered, and others only get that
 
 
 def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fault]:
@@ -57,7 +58,9 @@ def random_slips(root: Path, count: int, seed: int, lines_run: Lines) -> list[Fa
             if slip and old:
                 line = read(name).count("\n", 0, slip[0]) + 1
                 tests = lines_run.tests(name, decided_by(name, read(name), line), about(name))
-                unknown = [file for file in nearest.to(name) if not tests or not lines_run.knows(file)]
+                unknown = [
+                    file for file in nearest.to(name) if len(tests) < _FEW or not lines_run.knows(file)
+                ]
                 tests = [*tests, *unknown[: 2 if tests else _MOST_TESTS]]
                 found.setdefault(
                     f"{name}:{line}", Fault("random", f"{name}:{line}", name, old, new, tuple(tests))

@@ -133,6 +133,10 @@ def test_capacity_is_the_cause_where_all_of_it_would_not_do(tmp_path: Path) -> N
     failure = snapshot.out_of_memory().iloc[0]
     assert (failure["cause"], failure["owner"]) == ("capacity", LINES[OPTIMIZER])
     assert failure["device_free_bytes"] == 40 * MB
+    assert snapshot.sentence() == (
+        "Out of memory on device 0: 60.0 MiB were requested, and 60.0 MiB were allocated, most of it at "
+        f"{LINES[OPTIMIZER]}."
+    )
 
 
 def test_a_snapshot_without_history_says_so(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ describe("layout", () => {
     expect(lanes("nothing like it")).toEqual([]);
     expect(lanes(hiding(outline, other, ""))).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect(lanes(hiding(outline, other, " stream "))).toEqual([0]);
+    expect(lanes("-")).toEqual([]); // a minus alone is looked for, and in no name
     const odd = { ...thread, label: "a, b" };
     expect(isShown({ ...outline, tracks: [odd] }, odd, hiding(outline, odd, ""))).toBe(false);
     expect(lanes("main", [[3, "GPU 3 stream 7"]])).toEqual([7, 1, 2, 3, 4, 5, 6]);
