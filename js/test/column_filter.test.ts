@@ -28,6 +28,9 @@ it("writes a filter as it would be typed", () => {
 });
 
 it("counts what values are like", () => {
+  const common = distributionOf(["c", "a", "b", "c", "b", "c"]).values?.map(([text]) => text);
+  expect(common).toEqual(["c", "b", "a"]); // the commonest first, of equals by name
+  expect(distributionOf(["b", "a"]).values?.map(([text]) => text)).toEqual(["a", "b"]);
   expect(distributionOf(["b", "a", "b"])).toEqual({
     values: [
       ["b", 2],

@@ -222,9 +222,15 @@ def test_an_empty_list_is_an_empty_frame(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {}, [1, 2], [[1, 2, 3]], [[1, 2, 3, 8]], [[1, 2, 3, -1]], [[1, 2, 3, 0], [1, 2, 3, 8]],
-        [["a", 1, 2, 3]], [[1, [2]]],
-    ],  # fmt: skip
+        {},
+        [1, 2],
+        [[1, 2, 3]],
+        [[1, 2, 3, 8]],
+        [[1, 2, 3, -1]],
+        [[1, 2, 3, 0], [1, 2, 3, 8]],
+        [["a", 1, 2, 3]],
+        [[1, [2]]],
+    ],
 )
 def test_other_files_are_refused(tmp_path, content):
     with pytest.raises(TraceFormatError):
