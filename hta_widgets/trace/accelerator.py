@@ -19,14 +19,17 @@ class Accelerator:
     monitor: str = ""  # the command that shows its clocks, its link and who uses it; "" where none is known
     segments: str = ""  # the setting that lets its allocator's memory grow in place; "" where there is none
     no_caching: str = ""  # the variable that turns its allocator off; "" where there is none
+    channels_last: str = ""  # what convolutions need beside tensors in that layout; "" if nothing
 
     def call(self, name: str) -> str:
         """`torch.cuda.synchronize()`; where its module is not known, `the device's synchronize()`."""
         return f"{self.module}.{name}()" if self.module else f"the device's {name}()"
 
     def fill(self, advice: str) -> str:
-        """Advice with what it names of the device: `{keep_memory}` and `{grow_memory}`."""
-        return advice.replace("{keep_memory}", self.keep_memory).replace("{grow_memory}", self.grow_memory)
+        """Advice with what it names of the device: `{keep_memory}`, `{grow_memory}`, `{channels_last}`."""
+        for name in ("keep_memory", "grow_memory", "channels_last"):
+            advice = advice.replace(f"{{{name}}}", getattr(self, name))
+        return advice
 
     def remedy(self, text: str) -> str:
         """What to record, as it is written for CUDA, for a device of this kind."""
@@ -86,6 +89,8 @@ _ROCM = replace(
     units="matrix cores",
     monitor="rocm-smi -a",
     segments="",
+    # https://github.com/pytorch/pytorch/pull/63617; the default since ROCm 7.0
+    channels_last=" Before ROCm 7.0, MIOpen also needs PYTORCH_MIOPEN_SUGGEST_NHWC=1.",
 )
 _NONE = Accelerator(
     "device", f"{_activity('CUDA')}; XPU, MTIA, HPU or PrivateUse1 in place of CUDA on such a device"

@@ -74,7 +74,7 @@ def _judge(
             cost=inputs.time_lost("kernels_named", loss.share_pct, loss.cost_ns, loss.ranks, **which),
             by=callers_text(rank_trace, rows, **which),
         ),
-        _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else suggestion,
+        _GROWS if pattern is _COPIES and _grows(rank_trace, rows) else inputs.accelerator.fill(suggestion),
         "kernel_breakdown",
         evidence_of_event(rank_trace, row, loss.alone is not None),
         change=change if needless and not len(_of_fsdp(rank_trace, pattern)) else None,
@@ -159,7 +159,8 @@ RULES = (
             NOTE_PCT,
             "convert the layout of tensors for convolutions",
             "Keep model and inputs in the layout that the convolutions use: "
-            ".to(memory_format=torch.channels_last). Operators without such kernels convert them back.",
+            ".to(memory_format=torch.channels_last). Operators without such kernels convert them back."
+            "{channels_last}",
         ),
         risk="Operators without a kernel for that layout copy back and forth.",
         needs="Tensors in channels_last.",

@@ -71,6 +71,11 @@ def test_settings_are_those_of_the_device(signs: list[str], kept: str, watched: 
         assert not OF_NVIDIA.search(memory)
 
 
+def test_only_miopen_needs_a_setting_for_channels_last() -> None:
+    said = {sign: accelerator_in([sign]).fill("Keep it.{channels_last}") for sign in ("cudaFree", "hipFree")}
+    assert said["cudaFree"] == "Keep it." and said["hipFree"].endswith("needs PYTORCH_MIOPEN_SUGGEST_NHWC=1.")
+
+
 def test_what_to_record_is_written_for_the_device() -> None:
     said = "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
     of = {sign: accelerator_in([sign]).remedy(said) for sign in ("cudaFree", "xpu_runtime", "aclnnAdd", "x")}
