@@ -120,7 +120,7 @@ class LabeledTrace:
         wanted[rank_trace.members(scope)] = True
         rows = hta_rows(rank_trace)
         rows = rows[wanted[rows]]
-        rows = rows[is_counted(rank_trace, rows, device_type.device, launched=True)]
+        rows = rows[is_counted(rank_trace, rows, device_type.device, launched=True, waiting=True)]
         specs, extra = arguments_of(rank_trace, self.t.parser_config)
         offset = self.t.whole.clock.offset_ns.get(rank, 0)
         return rank_frame(rank_trace, self.t.symbol_table.sym_index, -offset, specs, extra, rows)
@@ -284,7 +284,7 @@ def _counted(
     side: LabeledTrace, scope: Scope, device_type: DeviceType, use_short_name: bool
 ) -> dict[str, tuple[int, int]]:
     """name -> (count, ns)."""
-    found = counts_by_name(side.t.whole, scope, device_type.device, launched=True)
+    found = counts_by_name(side.t.whole, scope, device_type.device, launched=True, waiting=True)
     if not use_short_name:
         return found
     short: dict[str, tuple[int, int]] = {}

@@ -69,10 +69,10 @@ def annotations_without_a_stream_are_host_calls() -> Iterator[None]:
     """Whatever carries no stream counts as a call of the host, the device's copies of annotations too."""
     is_counted: Any = op_counts.is_counted
 
-    def faulty(any: Any, rows: Any, device: str, launched: bool = False) -> Any:
+    def faulty(any: Any, rows: Any, device: str, launched: bool = False, waiting: bool = False) -> Any:
         copies = np.array([name == "gpu_user_annotation" for name in any.categories], np.bool_)
         taken = copies[any.category[rows]] & (any.argument("stream")[rows] == NULL) & (device != "gpu")
-        return is_counted(any, rows, device, launched) | taken
+        return is_counted(any, rows, device, launched, waiting) | taken
 
     with (
         mock.patch.object(trace_diff, "is_counted", faulty),

@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.sums import exact_sums
 from hta_widgets.arrays import Bool, Int64
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import brief, counted, percent
-from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -57,7 +57,7 @@ def op_counts(
     Raises:
         ValueError: `device` is none of the three.
 
-    Counts and inclusive durations are those of HTA's `TraceDiff`.
+    Counts and inclusive durations are those of HTA's `TraceDiff`, which counts the device's own waits, too.
     """
     if device not in ("all", "cpu", "gpu"):
         raise ValueError(f"device is 'all', 'cpu' or 'gpu', not {device!r}")
@@ -69,13 +69,20 @@ def op_counts(
 
 
 def counts_by_name(
-    trace: Trace, scope: Scope | None = None, device: Device = "all", launched: bool = False
+    trace: Trace,
+    scope: Scope | None = None,
+    device: Device = "all",
+    launched: bool = False,
+    waiting: bool = False,
 ) -> dict[str, tuple[int, int]]:
-    """name -> (count, total_duration_ns): `op_counts` over all categories, faster for not making a table."""
+    """name -> (count, total_duration_ns): `op_counts` over all categories, faster for not making a table.
+
+    waiting: and the device's own waits, as HTA counts them.
+    """
     found: dict[str, tuple[int, int]] = {}
     for rank in trace.ranks_of(scope):
         rank_trace = trace.rank(rank)
-        rows = _counted(rank_trace, scope, device, launched)
+        rows = _counted(rank_trace, scope, device, launched, waiting)
         code = rank_trace.name[rows]
         count = np.bincount(code, minlength=len(rank_trace.names))
         total = exact_sums(code, rank_trace.dur[rows], len(rank_trace.names))
@@ -85,10 +92,12 @@ def counts_by_name(
     return found
 
 
-def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
-    """Which of these rows `op_counts` counts."""
+def is_counted(
+    rank_trace: RankTrace, rows: Int64, device: Device, launched: bool = False, waiting: bool = False
+) -> Bool:
+    """Which of these rows `op_counts` counts; with waits of the device, see `counts_by_name`."""
     waits = rank_trace.event_class[rows] == EventClass.SYNC
-    work = rank_trace.is_device[rows] & ~waits
+    work = rank_trace.is_device[rows] & (~waits | waiting)
     # The profiler's own span (category `Trace`) is not work.
     apart = np.array([text.startswith("gpu_") or text == "Trace" for text in rank_trace.categories], np.bool_)
     on_host = ~(work | waits | apart[rank_trace.category[rows]])
@@ -108,18 +117,17 @@ def sentence(frame: pd.DataFrame) -> str:
         return "Nothing ran."
     names, count = frame["name"].nunique(), int(frame["count"].sum())
     sentences = [f"{counted(names, 'operation')} ran {counted(count, 'time')}."]
-    for of, on_device, named in (("host", False, brief), ("device", True, short_kernel_name)):
-        rows = frame[frame["on_device"] == on_device]
+    ordered = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable")
+    for of, on_device in (("host", False), ("device", True)):
+        rows = ordered[ordered["on_device"] == on_device]
         whole = int(rows["exclusive_duration_ns"].sum())
         if whole:
-            # as it is shown, a name stands for all operations of it
-            shown = rows.assign(name=[named(name) for name in rows["name"]])
-            each = shown.groupby("name")[["exclusive_duration_ns", "count"]].sum()
-            top = each.sort_values("exclusive_duration_ns", ascending=False, kind="stable").iloc[0]
+            top = rows.iloc[0]
             share = percent(100.0 * int(top["exclusive_duration_ns"]) / whole)
             runs = counted(int(top["count"]), "run")
-            itself = "" if on_device else " itself"
-            sentences.append(f"The most {of} time goes to {top.name}{itself}: {share} of it, in {runs}.")
+            of_device = short_kernel_names(rows["name"]) if on_device else {}
+            name = of_device.get(top["name"]) or f"{brief(top['name'])} itself"
+            sentences.append(f"The most {of} time goes to {name}: {share} of it, in {runs}.")
     return " ".join(sentences)
 
 
@@ -142,10 +150,12 @@ def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launche
     return pd.DataFrame(columns)
 
 
-def _counted(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> Int64:
+def _counted(
+    rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool, waiting: bool = False
+) -> Int64:
     """The rows of a rank that belong to a scope and count."""
     rows = np.flatnonzero(rank_trace.belong(slice(None), scope or Scope()))
-    return rows[is_counted(rank_trace, rows, device, launched)]
+    return rows[is_counted(rank_trace, rows, device, launched, waiting)]
 
 
 ANALYSIS = Analysis(

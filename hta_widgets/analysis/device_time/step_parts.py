@@ -146,10 +146,11 @@ def sentence(frame: pd.DataFrame) -> str:
     if compared.empty:
         return f"Fewer than {LEAST_STEPS} complete steps, so none can be compared with a median step."
     changes_ns = compared["change_ns"].to_numpy(np.int64)
-    unlike = int(changes_ns.argmax())
-    medians = compared["dur_ns"].to_numpy(np.int64) - changes_ns
-    if (changes_ns < _ALIKE * medians).all() and (-changes_ns >= _ALIKE * medians).any():
-        unlike = int(changes_ns.argmin())  # none is longer than the median, and some are shorter
+    medians = compared["dur_ns"].to_numpy(np.int64) - changes_ns  # steps of a kind are compared
+    of_median = changes_ns / np.maximum(medians, 1)
+    unlike = int(of_median.argmax())
+    if of_median[unlike] < _ALIKE <= -of_median.min():
+        unlike = int(of_median.argmin())  # none is longer than the median, and some are shorter
     row = compared.iloc[unlike]
     change, median = int(changes_ns[unlike]), int(medians[unlike])
     place = f"step {row['iteration']}"

@@ -36,7 +36,8 @@ _KINDS: Final = {
 _ADVICE: Final = {
     "elementwise": "torch.compile makes one kernel of several pointwise ones: values stay in registers.",
     "copy": "Look at which operators copy and cast: .contiguous(), .to(), cat.",
-    "layout": "Keep tensors in the layout that the convolutions use: memory_format=torch.channels_last.",
+    "layout": "Keep tensors in the layout that the convolutions use: memory_format=torch.channels_last."
+    "{channels_last}",
 }
 _LOOK: Final = "Look at the kernels that take most time: their data types, shapes and operators."
 _PRODUCTS: Final = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
@@ -102,7 +103,7 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         0,
         share,
         text,
-        _ADVICE.get(leading, _LOOK),
+        inputs.accelerator.fill(_ADVICE.get(leading, _LOOK)),
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",

@@ -129,8 +129,9 @@ def idle_finding(
 def _in_region(inputs: Inputs, loss: Loss, where: Where, cause: Cause) -> bool:
     """Whether it lies in a region where it is most, and where it is least, too."""
     least = loss.ranks[int(loss.ns.argmin())]
-    alike = least == where.rank or where_of(inputs, least, cause).region == where.region
-    return alike and bool(where.region)
+    if not where.region or not idle_of(inputs, least, cause.cause):
+        return False
+    return least == where.rank or where_of(inputs, least, cause).region == where.region
 
 
 def _mostly(loss: Loss, cause: str) -> Text:

@@ -195,16 +195,19 @@ def _finding(
     rows = rows[rank_trace.overlap(rows, inputs.scope)]
     row = longest_run(rank_trace, rows, name)
     names = {rank_trace.names[code] for code in rank_trace.name[rows].tolist()}
-    products = "Matrix products and convolutions {how}"
-    if any(map(_is_attention, names)):
-        products = "Products {how} and attention in fp32"
+    products = "Matrix products and convolutions {how} cost {lost} They take"
+    if all(map(_is_attention, names)):
+        products = "Attention in fp32 costs {lost} It takes"
+        advice = "torch.autocast with torch.bfloat16: nothing else speeds up attention of fp32 tensors."
+    elif any(map(_is_attention, names)):
+        products = "Products {how} and attention in fp32 cost {lost} They take"
     which = {"units": units}
     known = any(inputs.of(rank, _beyond_half, units) for rank in ranks)
     measure = "lost_to_precision" if known else "half_of_products"
     into, are = ("fp32", "is") if units == _DOUBLE else ("16 bits", "are")
     lost_to = inputs.time_lost(measure, pct, cost, ranks, **which)
     text = say(
-        f"{products} cost {{lost}} They take {{share}} of the time of matrix products, convolutions and "
+        f"{products} {{share}} of the time of matrix products, convolutions and "
         "attention. {cores} The longest of these kernels is {longest}.",
         how=how,
         lost=say(

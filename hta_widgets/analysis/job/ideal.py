@@ -15,6 +15,7 @@ from hta_widgets.trace.ordering import differing, distinct, nth_of_each, numbere
 
 COMMUNICATION = ("collective", "send", "recv")
 
+_ALIKE: Final = 1.4
 _TOLD_BY_PLACE: Final = 9.0
 """How much more of the variance lies between places in the step than within them, where these tell times."""
 
@@ -99,6 +100,15 @@ def _place(of: pd.DataFrame) -> Int64:
     pairwise = (of["kind"] != "collective").to_numpy(np.bool_)
     nth = nth_of_each(numbered(group, members, rank, step, operation))
     size = np.where(pairwise, 2, of["group_size"].to_numpy(np.int64, na_value=-1))
-    sent = np.maximum(of["bytes"].to_numpy(np.float64, na_value=1.0), 1.0)
-    about = distinct(np.rint(np.log2(sent)).astype(np.int64))[1]
-    return numbered(operation, distinct(size)[1], about, np.where(pairwise, lane, nth))
+    place = numbered(operation, distinct(size)[1], np.where(pairwise, lane, nth))
+    return numbered(place, _about_as_many(place, of["bytes"].to_numpy(np.float64, na_value=0.0)))
+
+
+def _about_as_many(place: Int64, sent: Float64) -> Int64:
+    """A number for those of a place that send about as many bytes: sizes without a gap of `_ALIKE` times."""
+    order = np.lexsort((sent, place))
+    before, after = sent[order[:-1]], sent[order[1:]]
+    apart = (np.diff(place[order]) != 0) | (after > _ALIKE * np.maximum(before, 1.0))
+    found = np.zeros(len(place), np.int64)
+    found[order[1:]] = np.cumsum(apart)
+    return found

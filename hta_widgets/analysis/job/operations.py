@@ -66,6 +66,8 @@ def operations(
         raise MissingDataError("device events", RECORD_DEVICE)
     common = set.intersection(*(set(np.unique(part["iteration"]).tolist()) for part in with_work))
     common &= common if iterations is None else set(iterations)
+    begun = common.difference(*(work.after_lost for work in work_by_rank.values()))
+    common = begun or common
     if not common:
         raise MissingDataError(
             "step that all ranks recorded",
@@ -104,10 +106,12 @@ class _DeviceWork(NamedTuple):
 
     Attributes:
         columns: of `operations`, those that follow from this rank; kinds as places in `_KINDS`.
+        after_lost: the steps before which it is not known until when the device was busy.
         known, number: configurations, and of each row the place of its own in them.
     """
 
     columns: dict[str, Column]
+    after_lost: list[int]
     known: list[Configuration]
     number: Int64
 
@@ -124,8 +128,11 @@ def _work_of(rank_trace: RankTrace, _: None) -> _DeviceWork:
 
 @memoize_per_rank()
 def _device_work(rank_trace: RankTrace) -> _DeviceWork:
-    whole = _whole_steps(rank_trace)
-    rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, whole))
+    frame = rank_trace.iterations
+    numbers, whole = frame["iteration"].to_numpy(np.int64), ~frame["partial"].to_numpy(np.bool_)
+    lacking = np.isin(numbers, [step.iteration for step in rank_trace.doubtful_steps if step.doubt_ns])
+    after_lost = numbers[np.append(False, lacking)[: len(numbers)]].tolist()
+    rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, numbers[whole]))
     event_class = rank_trace.event_class[rows]
     copies = np.isin(event_class, _COPIES)
     launch = rank_trace.launch[rows]
@@ -144,19 +151,7 @@ def _device_work(rank_trace: RankTrace) -> _DeviceWork:
         "called_ns": called,
         "ended_before_ns": _ended_before(iteration, rank_trace),
     }
-    return _DeviceWork(columns, *configurations(rank_trace, rows))
-
-
-def _whole_steps(rank_trace: RankTrace) -> Int64:
-    """The steps that are recorded whole, if there are any without those after one of which work is missing.
-
-    Until when the device was busy before these is not known.
-    """
-    frame = rank_trace.iterations
-    numbers, whole = frame["iteration"].to_numpy(np.int64), ~frame["partial"].to_numpy(np.bool_)
-    lacking = np.isin(numbers, [step.iteration for step in rank_trace.doubtful_steps if step.doubt_ns])
-    known = whole & ~np.append(False, lacking[:-1])
-    return numbers[known if known.any() else whole]
+    return _DeviceWork(columns, after_lost, *configurations(rank_trace, rows))
 
 
 def _ended_before(iteration: Int64, rank_trace: RankTrace) -> Int64:

@@ -16,7 +16,7 @@ from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, merged, moments
 from hta_widgets.charts.spec import Bars
 from hta_widgets.formatting import counted, duration, percent
-from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -150,16 +150,14 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of a kernel breakdown in words."""
     if frame.empty:
         return "No device work belongs to the selection."
-    # as it is shown, a name stands for all kernels of it
-    shown = frame.assign(name=[short_kernel_name(name) for name in frame["name"]])
-    per_name = shown.groupby(["event_class", "name"], as_index=False)[["sum_ns", "count"]].sum()
+    per_name = frame.groupby(["event_class", "name"], as_index=False)[["sum_ns", "count"]].sum()
     named = per_name[per_name["name"] != OTHERS]
     named = per_name if named.empty else named
     first = named.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     whole, count = int(frame["sum_ns"].sum()), int(first["count"])
-    launches = counted(count, "launch", "launches")
+    launches, labels = counted(count, "launch", "launches"), short_kernel_names(frame["name"])
     return (
-        f"Device work takes {duration(whole)}. The largest part is {first['name']}: "
+        f"Device work takes {duration(whole)}. The largest part is {labels[first['name']]}: "
         f"{percent(100.0 * first['sum_ns'] / max(whole, 1))} in {launches}."
     )
 

@@ -152,6 +152,8 @@ def sentence(frame: pd.DataFrame) -> str:
     if own.empty:
         return text
     short = percent(100.0 * float(own["short_kernel"].mean()))
+    if len(own) == 1:
+        return text
     if len(own) == len(frame):
         return f"{text} {short} run shorter than the call that launched them."
     return f"{text} {short} of the {len(own):,} that a call launched alone run shorter than it."

@@ -116,12 +116,16 @@ def sentence(frame: pd.DataFrame) -> str:
     )
     rows = known[known["name"] == name]  # of all ranks, most headroom first
     first, most = rows.iloc[0], int(rows["headroom_ns"].sum())
-    reached = f"{percent(first['efficiency_pct'])} of what"
-    return (
+    text = (
         f"At the peaks of the device ({first['device']}), operators with a formula would take "
-        f"{percent(100.0 * (spent - above) / spent)} of their {duration(spent)}. The largest part of the "
-        f"rest, {duration(most)}, is in {brief(name)}, which reaches {reached} "
-        f"{'its unit computes' if first['bound'] == 'compute' else 'memory delivers'}."
+        f"{percent(100.0 * (spent - above) / spent)} of their {duration(spent)}."
+    )
+    if most <= 0:
+        return text
+    unit = "its unit computes" if first["bound"] == "compute" else "memory delivers"
+    return (
+        f"{text} The largest part of the rest, {duration(most)}, is in {brief(name)}, which reaches "
+        f"{percent(first['efficiency_pct'])} of what {unit}."
     )
 
 

@@ -78,7 +78,10 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _of_optimizer(name: str, basis: str) -> str:
     """Which optimizer its state is that of."""
-    return f" of {_OPTIMIZERS[basis.partition(':')[0]]}" if name == "optimizer state" else ""
+    if name != "optimizer state":
+        return ""
+    optimizer, _, assumed = basis.partition(":")[0].partition(", ")
+    return f" if it is {_OPTIMIZERS[optimizer]}'s" if assumed else f" of {_OPTIMIZERS[optimizer]}"
 
 
 ANALYSIS = Analysis(

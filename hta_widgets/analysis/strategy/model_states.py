@@ -36,7 +36,7 @@ Optimizer = Literal["adam", "adamw", "sgd", "sgd_momentum"]
 
 _STATES: Final[dict[str, int]] = {"adam": 2, "adamw": 2, "sgd": 0, "sgd_momentum": 1}
 _STEP = re.compile(r"Optimizer\.step#(\w+)\.step$")
-_IN_PLACE = re.compile(r"aten::(?:_foreach_)?mul_$")
+_IN_PLACE, _FUSED = re.compile(r"aten::(?:_foreach_)?mul_$"), "aten::_fused_sgd_"
 _MASTER_BYTES = 4
 _WHOLE = (DDP, NO_SHARD)
 _SHARDED = (FULL_SHARD, SHARD_GRAD_OP, FSDP, HYBRID_SHARD, HYBRID_SHARD_ZERO2, ZERO_3)
@@ -105,8 +105,8 @@ def strategy_memory(
     for rank, evidence in models:
         if groups[rank] > 1:
             continue
-        used = optimizer or recorded_optimizer(trace.rank(rank)) or "adam"
-        computed = _computed(evidence, used, master_weights, element_bytes)
+        recorded = optimizer or recorded_optimizer(trace.rank(rank))
+        computed = _computed(evidence, recorded, master_weights, element_bytes)
         measured = _measured(trace, rank, scope)
         rows += [(rank, evidence.reading.strategy, *row) for row in (*computed, *measured)]
     if not rows:
@@ -131,6 +131,8 @@ def recorded_optimizer(rank_trace: RankTrace) -> Optimizer | None:
         inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
         multiplies = [code for code, name in enumerate(rank_trace.names) if _IN_PLACE.match(name)]
         calls = rank_trace.start[np.isin(rank_trace.name, multiplies)]
+        if _FUSED in rank_trace.names:  # which has momentum or not
+            return None
         return "sgd_momentum" if inside.holds(calls).any() else "sgd"
     return next((known for known in ("adam", "adamw") if kinds == {known}), None)
 
@@ -144,9 +146,10 @@ Row = tuple[str, int | None, int | None, str]
 
 
 def _computed(
-    evidence: GroupEvidence, optimizer: Optimizer, master_weights: bool, element_bytes: int | None
+    evidence: GroupEvidence, recorded: Optimizer | None, master_weights: bool, element_bytes: int | None
 ) -> Sequence[Row]:
-    reading = evidence.reading
+    reading, optimizer = evidence.reading, recorded or "adam"
+    used = optimizer if recorded else f"{optimizer}, assumed"
     parameters, trained = reading.parameters or 0, reading.reduced or 0
     sent = reading.parameter_bytes or 0
     width = f"{element_bytes} bytes per element, given" if element_bytes else "element size as sent"
@@ -163,7 +166,10 @@ def _computed(
     sizes = (
         (_share(held, shares), f"{parameters:,} elements, {width}{cut}"),
         (gradients, f"{trained:,} elements in the type of the parameters{cut}"),
-        (_share(state, state_shares), f"{optimizer}: {_STATES[optimizer]} per parameter, {kind}{state_cut}"),
+        (
+            _share(state, state_shares),
+            f"{used}: {_STATES[optimizer]} per parameter, {kind}{state_cut}",
+        ),
         (
             _share(_MASTER_BYTES * trained, state_shares) if master_weights else 0,
             f"float32{state_cut}" if master_weights else "none assumed",

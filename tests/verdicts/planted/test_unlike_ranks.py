@@ -85,6 +85,31 @@ def test_pauses_of_other_ranks_are_told(
     assert "2 pauses with up to " in text and text.endswith(f" of idle time each.{others and ' ' + others}")
 
 
+def test_a_rank_that_never_waits_costs_the_others_no_finding(tmp_path: Path) -> None:
+    def does(found: Hosts, number: int) -> None:
+        for program in found.ranks[:3]:
+            program.operator("aten::mm", 10 * US)
+            program.launch(100 * US)
+            with program.inside("cpu_op", "aten::item"):
+                program.synchronise()
+                program.silence(200 * US)
+
+    frame = overview(opened(hosts(does), tmp_path))
+    assert "sync_calls" in set(frame["topic"]) and not frame["text"].str.contains("failed").any()
+
+
+def test_collecting_garbage_is_no_stop_of_another_kind(tmp_path: Path) -> None:
+    def does(found: Hosts, number: int) -> None:
+        if number == 3:
+            with found.ranks[0].inside("python_function", "Python GC"):
+                found.ranks[0].silence(40_000 * US)
+        if number == 6:
+            found.ranks[1].silence(30_000 * US)
+
+    row = told(opened(hosts(does, ranks=2, steps=10), tmp_path))["host_stall"]
+    assert "garbage collector runs" in row["text"] and "at least half as much" not in row["text"]
+
+
 def test_hosts_that_pause_in_turn_are_no_work_that_varies(tmp_path: Path) -> None:
     job = slowdown(opened(hosts(collects(lambda number: [number % 4])), tmp_path)).iloc[0]
     assert job["cause"] == "no single rank" and job["evidence"].endswith("; hosts are late now and then")
@@ -116,6 +141,14 @@ def test_a_step_that_one_rank_lost_is_left_out_on_all(step: int, tmp_path: Path)
     assert job["cause"] == "none" and job["slowdown"] == pytest.approx(1.0, abs=0.005)
 
 
+def test_ranks_that_lost_other_steps_are_compared_in_the_rest(tmp_path: Path) -> None:
+    found = hosts(augments(), ranks=2, steps=3)
+    lacking(found, 0, 1)
+    lacking(found, 1, 2)
+    frame = slowdown(opened(found, tmp_path))  # one step is whole on both
+    assert frame.loc[frame["scope"] == "iteration", "key"].tolist() == ["3"]
+
+
 def test_where_each_step_is_lost_on_a_rank_nothing_is_judged(tmp_path: Path) -> None:
     found = hosts(augments(), ranks=2, steps=4)
     for step in range(1, 5):
@@ -123,16 +156,29 @@ def test_where_each_step_is_lost_on_a_rank_nothing_is_judged(tmp_path: Path) -> 
     assert "where it goes is unknown" in story(opened(found, tmp_path)).headline
 
 
-def test_larger_messages_in_some_steps_are_no_slow_link(tmp_path: Path) -> None:
+def sends(slower: int, elements: int, others: int) -> Hosts:
+    """Every fourth all-reduce takes so many times as long, and sends so many elements."""
     found = Hosts(2)
     for number in range(1, 9):
         with found.step(number):
             found.compute(8, 100 * US)
-            found.all_reduce((400 if number % 4 == 0 else 100) * US)
-            if number % 4 == 0:
-                for program in found.ranks:
-                    of_bytes = [each for each in program.events if each["name"] == ALL_REDUCE][-1]["args"]
-                    of_bytes |= {"In msg nelems": 4 << 20, "Out msg nelems": 4 << 20}
+            found.all_reduce((slower if number % 4 == 0 else 1) * 100 * US)
+            sent = elements if number % 4 == 0 else others
+            for program in found.ranks:
+                message = [each for each in program.events if each["name"] == ALL_REDUCE][-1]["args"]
+                message |= {"In msg nelems": sent, "Out msg nelems": sent}
             found.synchronise()
-    frame = slowdown(opened(found, tmp_path))
-    assert frame.iloc[0]["cause"] == "none" and frame.iloc[0]["slowdown"] == pytest.approx(1.0, abs=0.002)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("elements", "others", "cause"),
+    [(4 << 20, 1 << 20, "none"), (1 << 20, 1 << 20, "slow link"), (741_475, 741_435, "slow link")],
+    ids=["larger", "as large", "hardly larger"],
+)
+def test_what_takes_longer_for_more_bytes_is_no_slow_link(
+    elements: int, others: int, cause: str, tmp_path: Path
+) -> None:
+    job = slowdown(opened(sends(5, elements, others), tmp_path)).iloc[0]
+    assert job["cause"] == cause
+    assert (job["slowdown"] < 1.002) == (cause == "none")
