@@ -125,8 +125,9 @@ def sentence(frame: pd.DataFrame) -> str:
             top = rows.iloc[0]
             share = percent(100.0 * int(top["exclusive_duration_ns"]) / whole)
             runs = counted(int(top["count"]), "run")
-            of_device = short_kernel_names(rows["name"]) if on_device else {}
-            name = of_device.get(top["name"]) or f"{brief(top['name'])} itself"
+            name = f"{brief(top['name'])} itself"
+            if on_device:
+                name = short_kernel_names(rows["name"])[top["name"]]
             sentences.append(f"The most {of} time goes to {name}: {share} of it, in {runs}.")
     return " ".join(sentences)
 

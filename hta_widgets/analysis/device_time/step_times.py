@@ -132,11 +132,11 @@ def sentence(frame: pd.DataFrame) -> str:
     if complete.empty:
         return "No complete step lies in the selection."
     starting, complete = complete[complete["start_up"]], complete[~complete["start_up"]]
-    if complete.empty and not starting["known"].eq("guessed").all():
+    some = complete if len(complete) else starting
+    if some["known"].eq("guessed").all():
+        return guessed_steps(some)
+    if complete.empty:
         return "Every complete step in the selection holds start-up."
-    complete = starting if complete.empty else complete
-    if complete["known"].eq("guessed").all():
-        return guessed_steps(complete)
     ended = complete[~complete["open"]]
     if ended.empty:
         longest = duration(complete["dur_ns"].max())

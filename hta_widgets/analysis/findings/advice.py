@@ -108,15 +108,9 @@ def _late_host(inputs: Inputs, where: Where) -> str:
         )
     if _between_copies(inputs, where):
         return f"Look at {_first(where)} first. {_JOIN}"
-    around = (where.places[0].name, *where.places[0].within)
-    remedy = next(
-        (
-            text
-            for word, text in _REMEDIES.items()
-            if any(word in name and not _ON_CPU.search(name) for name in around)
-        ),
-        "",
-    )
+    calls = (where.places[0].name, *where.places[0].within)
+    around = [name for name in calls if not _ON_CPU.search(name)]
+    remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
     return f"{first} {_less_host_work(inputs, where)}"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -37,14 +36,13 @@ def host_stall(inputs: Inputs) -> Finding | None:
     rank, idle, paused = found
     share, lost = _lost(inputs, rank, idle, paused.stall_ends, STALL_NS, bool(paused.collected))
     many, collects = len(idle) > 1, paused.collected.length >= _MOST * idle.length
-    kind = "collection" if collects else "stop"
     pauses = say(
         "{times} with {up_to}{longest} of idle time{each}.{too}",
         times=Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "pause")),
         up_to="up to " * many,
         longest=_longest(rank, idle),
         each=" each" * many,
-        too=_too(inputs, rank, _collected if collects else _stopped, least_ns=STALL_NS, kind=kind),
+        too=_too(inputs, rank, "collected" if collects else "stopped", STALL_NS),
     )
     collected = 100.0 * paused.collected.length / idle.length
     if collects:
@@ -108,7 +106,7 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
             "{lost} while the host records no operator and no call{places}. In most steps {call} ends it. "
             "The longest stretch is {longest}.{too}",
             lost=lost,
-            too=_too(inputs, rank, _recurring, least_ns=LEAST_NS, kind="recurring"),
+            too=_too(inputs, rank, "recurring", LEAST_NS),
             call=place_claim("ends_pauses", paused.recurring_end, rank),
             places=_places_text(rank, places),
             longest=_longest(rank, idle),
@@ -139,26 +137,14 @@ def _alone(inputs: Inputs, rank: int, kind: str) -> int | None:
     return rank if others and most * len(others) >= ALONE * sum(others) else None
 
 
-def _too(inputs: Inputs, rank: int, idle_of: Callable[[Paused], Intervals], **about: Any) -> Text:
-    """The other ranks that lose much to such pauses, too."""
-    lost = {each: idle_of(inputs.paused(each)).length for each in inputs.idle["rank"]}
+def _too(inputs: Inputs, rank: int, kind: str, least_ns: int) -> Text:
+    """The other ranks that lose much to pauses of a kind, too."""
+    lost = {each: getattr(inputs.paused(each), kind).length for each in inputs.idle["rank"]}
     others = tuple(each for each in lost if each != rank and 2 * lost[each] >= lost[rank] > 0)
     if not others:
         return NOTHING_SAID
-    ranks = Claim("paused_too", others, "ranks", about={"most": rank, **about})
+    ranks = Claim("paused_too", others, "ranks", about={"most": rank, "kind": kind, "least_ns": least_ns})
     return say(" On {ranks} it is at least half as much.", ranks=ranks)
-
-
-def _collected(paused: Paused) -> Intervals:
-    return paused.collected
-
-
-def _stopped(paused: Paused) -> Intervals:
-    return paused.stalls - paused.collected
-
-
-def _recurring(paused: Paused) -> Intervals:
-    return paused.recurring
 
 
 def _lost(

@@ -44,6 +44,11 @@ class Paused:
     absent: Intervals
 
     @property
+    def stopped(self) -> Intervals:
+        """Pauses at a place where most steps have none, but for garbage collection."""
+        return self.stalls - self.collected
+
+    @property
     def rare(self) -> Intervals:
         """What most steps do not have."""
         return self.stalls | self.absent

@@ -149,11 +149,9 @@ def sentence(frame: pd.DataFrame) -> str:
         "after its call began."
     )
     own = frame[~frame["is_graph"]]  # a call that launches many is longer than most of them
-    if own.empty:
+    if len(own) < 2:
         return text
     short = percent(100.0 * float(own["short_kernel"].mean()))
-    if len(own) == 1:
-        return text
     if len(own) == len(frame):
         return f"{text} {short} run shorter than the call that launched them."
     return f"{text} {short} of the {len(own):,} that a call launched alone run shorter than it."

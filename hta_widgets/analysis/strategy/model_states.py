@@ -124,17 +124,15 @@ def recorded_optimizer(rank_trace: RankTrace) -> Optimizer | None:
     """The optimizer whose steps a rank recorded; None if it recorded none, or one of another kind."""
     steps = {code: found[1] for code, name in enumerate(rank_trace.names) if (found := _STEP.match(name))}
     kinds = {kind.lower() for kind in steps.values()}
-    if len(kinds) != 1:
+    if kinds != {"sgd"}:
+        return next((known for known in ("adam", "adamw") if kinds == {known}), None)
+    if _FUSED in rank_trace.names:  # which has momentum or not
         return None
-    if kinds == {"sgd"}:
-        rows = np.flatnonzero(np.isin(rank_trace.name, list(steps)) & rank_trace.on_host)
-        inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-        multiplies = [code for code, name in enumerate(rank_trace.names) if _IN_PLACE.match(name)]
-        calls = rank_trace.start[np.isin(rank_trace.name, multiplies)]
-        if _FUSED in rank_trace.names:  # which has momentum or not
-            return None
-        return "sgd_momentum" if inside.holds(calls).any() else "sgd"
-    return next((known for known in ("adam", "adamw") if kinds == {known}), None)
+    rows = np.flatnonzero(np.isin(rank_trace.name, list(steps)) & rank_trace.on_host)
+    inside = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    multiplies = [code for code, name in enumerate(rank_trace.names) if _IN_PLACE.match(name)]
+    calls = rank_trace.start[np.isin(rank_trace.name, multiplies)]
+    return "sgd_momentum" if inside.holds(calls).any() else "sgd"
 
 
 def _has_model(evidence: GroupEvidence) -> bool:

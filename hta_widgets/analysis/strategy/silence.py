@@ -11,7 +11,6 @@ from hta_widgets.analysis.strategy.group_evidence import distributed_info
 from hta_widgets.analysis.strategy.messages import steps_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import plain_row
-from hta_widgets.arrays import Int64
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -30,7 +29,7 @@ def silent_row(trace: Trace, scope: Scope) -> dict[str, Any]:
     world_sizes = {size for rank in trace.ranks if (size := _number(trace, rank, "world_size")) is not None}
     if not any(trace.rank(rank).device_span for rank in ranks):
         raise MissingDataError("device events", RECORD_DEVICE)
-    if len(trace.ranks) == 1 and world_sizes == {1} and len(np.unique(_devices(trace, ranks[0]))) < 2:
+    if len(trace.ranks) == 1 and world_sizes == {1} and _devices(trace, ranks[0]) < 2:
         return plain_row(SINGLE, "the job has one rank", ranks, steps)
     if len(collectives(trace, Scope(ranks=tuple(ranks)))):
         return plain_row(
@@ -45,15 +44,16 @@ def silent_row(trace: Trace, scope: Scope) -> dict[str, Any]:
         )
     if len(trace.ranks) > 1:
         return plain_row(NOT_RECOGNISED, f"its {len(trace.ranks)} ranks exchange nothing", ranks, steps)
-    if (devices := max(len(np.unique(_devices(trace, rank))) for rank in ranks)) > 1:
+    if (devices := max(_devices(trace, rank) for rank in ranks)) > 1:
         evidence = f"one process uses {devices} devices, without collectives"
         return plain_row(NOT_RECOGNISED, evidence, ranks, steps)
     return plain_row(SINGLE, "no communication and no other rank were recorded", ranks, steps)
 
 
-def _devices(trace: Trace, rank: int) -> Int64:
+def _devices(trace: Trace, rank: int) -> int:
+    """How many devices a rank works on."""
     rank_trace = trace.rank(rank)
-    return rank_trace.device[rank_trace.device_rows]
+    return len(np.unique(rank_trace.device[rank_trace.device_rows]))
 
 
 def _number(trace: Trace, rank: int, what: str) -> int | None:

@@ -508,8 +508,8 @@ def paused_too(job: Job, stated: Stated) -> str:
     """Pauses of that kind, whatever ends them, cost these ranks about half as much."""
     times = {}
     for number, rank in job.ranks.items():
-        before = {call.name for _, call in pauses(rank)} if stated.about["kind"] != "collection" else set()
-        about = {"before": before, "collected": stated.about["kind"] == "collection", **stated.about}
+        before = {call.name for _, call in pauses(rank)} if stated.about["kind"] != "collected" else set()
+        about = {"before": before, "collected": stated.about["kind"] == "collected", **stated.about}
         times[number] = paused(rank, about)
     most = times[stated.about["most"]]
     return "" if all(times[rank] >= 0.4 * most for rank in stated.value) else f"it is {times}"
